@@ -1,0 +1,119 @@
+"""Every message counted, and the views on the count.
+
+A row per message, in the canonical order: check by check, then violations, queries, replies,
+models, ids ascending; the order of arrival leaves no trace, so a simulation and a fleet that take
+the same decisions keep the same book. Sizes are handed in: they come from the wire format and the
+codec, never from a formula here.
+"""
+
+from array import array
+from collections.abc import Iterable
+from enum import StrEnum
+
+from dynavg.protocol.messages import COORDINATOR, MessageType
+from dynavg.protocol.wire import HEADER_BYTES
+
+__all__ = ["Ledger", "View"]
+
+_UPWARD = (MessageType.VIOLATION, MessageType.REPLY)
+
+
+class View(StrEnum):
+    """What is counted: whole messages, their payloads, only those to the coordinator, or rows."""
+
+    TOTAL = "total"
+    MODELS_ONLY = "models_only"
+    UPLINK = "uplink"
+    MESSAGES = "messages"
+
+
+class Ledger:
+    """The book of one run.
+
+    >>> ledger = Ledger()
+    >>> ledger.add(1, MessageType.REPLY, [2, 0], payload_bytes=400)
+    >>> ledger.add(1, MessageType.QUERY, [2, 0], payload_bytes=0)
+    >>> ledger.settle()
+    >>> [(row["type"], row["sender"], row["receiver"]) for row in ledger.rows()]
+    [('query', -1, 0), ('query', -1, 2), ('reply', 0, -1), ('reply', 2, -1)]
+    >>> ledger.total("models_only"), ledger.total("messages")
+    (800, 4)
+    """
+
+    def __init__(self) -> None:
+        self._round = array("q")
+        self._type = array("b")
+        self._learner = array("q")
+        self._header = array("q")
+        self._payload = array("q")
+        self._open: list[tuple[int, int, int, int]] = []  # type, learner, payload bytes, round
+
+    def __len__(self) -> int:
+        """How many messages are in the book; those of an unsettled check are not."""
+        return len(self._round)
+
+    def add(
+        self, round: int, type: MessageType, learners: Iterable[int], payload_bytes: int
+    ) -> None:
+        """Note one message of that type from, or to, each of these learners."""
+        self._open.extend((int(type), learner, payload_bytes, round) for learner in learners)
+
+    def settle(self) -> None:
+        """Close the check: its messages enter the book in canonical order."""
+        self._open.sort()
+        for type_, learner, payload, round_ in self._open:
+            self._round.append(round_)
+            self._type.append(type_)
+            self._learner.append(learner)
+            self._header.append(HEADER_BYTES)
+            self._payload.append(payload)
+        self._open.clear()
+
+    def total(self, view: str = View.TOTAL) -> int:
+        """The settled messages under one view, in bytes (`messages`: their number)."""
+        match _view(view):
+            case View.MESSAGES:
+                return len(self)
+            case View.MODELS_ONLY:
+                return sum(self._payload)
+            case View.UPLINK:
+                return sum(
+                    header + payload
+                    for kind, header, payload in zip(
+                        self._type, self._header, self._payload, strict=True
+                    )
+                    if kind in _UPWARD
+                )
+            case View.TOTAL:
+                return sum(self._header) + sum(self._payload)
+
+    def columns(self) -> dict[str, list[int] | list[str]]:
+        """The book column by column, for a data frame or a file."""
+        upward = [kind in _UPWARD for kind in self._type]
+        learners = list(self._learner)
+        return {
+            "round": list(self._round),
+            "type": [_NAMES[kind] for kind in self._type],
+            "sender": [id if up else COORDINATOR for id, up in zip(learners, upward, strict=True)],
+            "receiver": [
+                COORDINATOR if up else id for id, up in zip(learners, upward, strict=True)
+            ],
+            "header_bytes": list(self._header),
+            "payload_bytes": list(self._payload),
+        }
+
+    def rows(self) -> list[dict[str, int | str]]:
+        """The book message by message."""
+        columns = self.columns()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+_NAMES = {int(kind): kind.name.lower() for kind in MessageType}
+
+
+def _view(name: str) -> View:
+    try:
+        return View(name)
+    except ValueError:
+        allowed = ", ".join(View)
+        raise ValueError(f"view {name!r} is unknown; allowed: {allowed}") from None
