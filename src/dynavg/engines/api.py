@@ -1,0 +1,260 @@
+"""`simulate` and `serial`: arguments checked, parts put together, one run, its result."""
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from dynavg.arguments import check_choice, check_count, check_number
+from dynavg.data.samples import Samples, as_samples
+from dynavg.data.streams import Streams, as_streams
+from dynavg.engines.progress import progress_on
+from dynavg.engines.result import Result
+from dynavg.engines.serial import SerialStreams
+from dynavg.engines.simulation import Check, Plan, Simulation
+from dynavg.engines.workers import Workers, available_workers
+from dynavg.learning.initial import initial_rows
+from dynavg.learning.looped import Looped
+from dynavg.learning.program import Learning, Program, prepare
+from dynavg.learning.randomness import Randomness
+from dynavg.operators import NoSync
+from dynavg.protocol.operator import Operator
+
+__all__ = ["serial", "simulate"]
+
+BLOCK = 8
+"""Learners per looped shard: small enough to share the work out, whatever the worker count."""
+
+
+def simulate(  # noqa: PLR0913
+    *,
+    model: Callable[[], nn.Module],
+    loss: Callable[..., Tensor],
+    optimizer: Callable[..., torch.optim.Optimizer],
+    streams: Streams | Sequence[Any],
+    operator: Operator,
+    rounds: int,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
+    reduction: Literal["mean", "sum"] = "mean",
+    scheduler: Callable[..., Any] | None = None,
+    clip: float | None = None,
+    step: Callable[..., tuple[Tensor, Any]] | None = None,
+    metric: Callable[[Tensor, Tensor], Tensor | float] | None = None,
+    init_noise: float = 0.0,
+    on_sync: Literal["keep", "reset"] = "keep",
+    buffers: Literal["average", "local"] = "average",
+    evaluate: tuple[Any, int] | None = None,
+    callbacks: Sequence[Callable[[Check], object]] = (),
+    divergence: bool = False,
+    shard: Literal["auto", "looped"] = "auto",
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Result:
+    """Train m learners on their own streams under a synchronisation operator, on this machine.
+
+    Args:
+        model: Makes the network; called once, and copied to all learners.
+        loss: (output, target) -> mean over the batch (or sum, with `reduction="sum"`).
+        optimizer: (parameters) -> any torch optimiser; its state stays with the learner.
+        streams: What `dynavg.data.split` returns, or one list (or iterable) of batches per learner.
+        operator: `Dynamic`, `Periodic`, `FedAvg` or `NoSync`.
+        rounds: Batches per learner.
+        seed: All randomness follows from it.
+        device: Where the models live.
+        dtype: Their type; None keeps the model's own. Floating inputs are cast to it.
+        reduction: What `loss` does with the batch.
+        scheduler: (optimizer) -> a torch learning-rate scheduler, stepped once a round.
+        clip: The largest norm of a learner's gradient.
+        step: (module, optimizer, x, y) -> (loss, output), in place of the usual training step.
+        metric: (output, target) -> number of correct predictions. Class targets and one logit with
+            0/1 targets need none.
+        init_noise: ε: each learner starts at the common model plus noise of this relative scale.
+        on_sync: Whether a learner keeps its optimiser state when it gets a model.
+        buffers: Whether floating buffers (BatchNorm statistics) are averaged too.
+        evaluate: (dataset, every): held-out loss and accuracy of the averaged model.
+        callbacks: Called with a `Check` after every check.
+        divergence: Measure δ before and after every check, and count false alarms.
+        shard: How learners are stepped.
+        workers: Worker threads; None takes all cores. Their number changes no bit of the result.
+        progress: True shows it, False does not, None shows it on a terminal.
+
+    >>> import dynavg, torch
+    >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    >>> result = dynavg.simulate(
+    ...     model=lambda: torch.nn.Linear(3, 1),
+    ...     loss=torch.nn.functional.mse_loss,
+    ...     optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    ...     streams=dynavg.data.split((x, x.sum(1, keepdim=True)), learners=4, batch_size=5),
+    ...     operator=dynavg.Dynamic(delta=0.1),
+    ...     rounds=50,
+    ... )
+    >>> result.bytes() < 50 * 2 * 4 * (16 + 84), len(result.models())
+    (True, 4)
+    """
+    with _undisturbed():
+        streams = as_streams(streams)
+        choices = {
+            "on_sync": (on_sync, ("keep", "reset")),
+            "buffers": (buffers, ("average", "local")),
+            "reduction": (reduction, ("mean", "sum")),
+            "shard": (shard, ("auto", "looped")),
+        }
+        _check(operator, rounds, streams, init_noise)
+        for name, (value, allowed) in choices.items():
+            check_choice("simulate", name, value, allowed)
+        learning = Learning(loss, optimizer, scheduler, clip, step, metric, reduction)
+        place = torch.device(device)
+        program = prepare(model, learning, streams.at(0, 1), seed=seed, device=place, dtype=dtype)
+        plan = Plan(
+            operator=operator,
+            rounds=rounds,
+            seed=seed,
+            buffers=buffers,
+            callbacks=tuple(callbacks),
+            held_out=_held_out(evaluate),
+            measure_divergence=divergence,
+        )
+        rows = initial_rows(program, streams.learners, init_noise)
+        shards = _looped(program, streams, rows, on_sync)
+        count = _workers(workers, program)
+        with Workers.started(count) as pool, progress_on(progress, rounds) as show:
+            simulation = Simulation(plan, program, streams, rows, shards, pool)
+            simulation.run(show)
+            mean_row = simulation.mean_row()
+    return Result(
+        operator=operator,
+        learners=streams.learners,
+        losses=simulation.losses,
+        checks=simulation.checks,
+        evaluations=simulation.evaluations,
+        book=simulation.ledger,
+        prototype=program.prototype,
+        layout=program.layout,
+        rows=rows,
+        mean_row=mean_row,
+        shard="looped",
+    )
+
+
+def serial(  # noqa: PLR0913
+    *,
+    model: Callable[[], nn.Module],
+    loss: Callable[..., Tensor],
+    optimizer: Callable[..., torch.optim.Optimizer],
+    streams: Streams | Sequence[Any],
+    rounds: int,
+    batch: Literal["sequential", "joint"] = "sequential",
+    seed: int = 0,
+    evaluate: tuple[Any, int] | None = None,
+    operator: Operator | None = None,  # noqa: ARG001
+    **others: Any,
+) -> Result:
+    """The serial baseline: one learner sees all samples of all m streams. Arguments as `simulate`.
+
+    `batch="sequential"` gives it a round's batches one after the other, as in the paper's figures,
+    "joint" as one batch of m·B, as in Proposition 3. `operator` is accepted, so that the same
+    arguments serve both, and has no effect: one learner talks to nobody.
+
+    >>> import dynavg, torch
+    >>> batches = [[(torch.ones(2, 1), torch.ones(2, 1))] * 3] * 4
+    >>> baseline = dynavg.serial(
+    ...     model=lambda: torch.nn.Linear(1, 1),
+    ...     loss=torch.nn.functional.mse_loss,
+    ...     optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    ...     streams=batches,
+    ...     rounds=3,
+    ... )
+    >>> baseline.samples, baseline.bytes()
+    (24, 0)
+    """
+    check_choice("serial", "batch", batch, ("sequential", "joint"))
+    streams = as_streams(streams)
+    _check_rounds(rounds, streams)
+    one = SerialStreams(streams, batch)
+    if evaluate is not None:
+        evaluate = (evaluate[0], one.of(evaluate[1]))
+    result = simulate(
+        model=model,
+        loss=loss,
+        optimizer=optimizer,
+        streams=one,
+        operator=NoSync(),
+        rounds=one.of(rounds),
+        seed=seed,
+        evaluate=evaluate,
+        **others,
+    )
+    return replace(
+        result, operator=None, learners=streams.learners, losses=one.by_stream(result.losses)
+    )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Whatever the caller's modes are, learners can learn; the caller's random state stays."""
+    with torch.random.fork_rng(), torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+def _looped(
+    program: Program, streams: Streams, rows: Tensor, on_sync: Literal["keep", "reset"]
+) -> list[Looped]:
+    templates = threading.local()
+    starts = range(0, len(rows), BLOCK)
+    blocks = [range(start, min(start + BLOCK, len(rows))) for start in starts]
+    return [
+        Looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
+        for ids in blocks
+    ]
+
+
+def _workers(workers: int | None, program: Program) -> int:
+    count = available_workers() if workers is None else check_count("simulate", "workers", workers)
+    if program.randomness is not Randomness.ESCAPES:
+        return count
+    warnings.warn(
+        "the model draws random numbers that cannot be keyed to a learner (dropout inside a fused "
+        "operation, for example): it runs on one worker, reseeded per learner and round",
+        stacklevel=3,
+    )
+    return 1
+
+
+def _check(
+    operator: object,
+    rounds: object,
+    streams: Streams,
+    init_noise: object,
+) -> None:
+    """All that can be said before the model is made."""
+    if isinstance(operator, type) or not hasattr(operator, "step"):
+        raise TypeError(
+            f"simulate(operator={operator!r}): an operator is wanted, such as "
+            "dynavg.Dynamic(delta=0.5), dynavg.Periodic(every=10) or dynavg.NoSync()"
+        )
+    _check_rounds(rounds, streams)
+    if check_number("simulate", "init_noise", init_noise, "a number >= 0") < 0:
+        raise ValueError(f"simulate(init_noise={init_noise!r}): a number >= 0 is wanted")
+
+
+def _check_rounds(rounds: object, streams: Streams) -> None:
+    wanted, there = check_count("simulate", "rounds", rounds), streams.rounds()
+    if there is not None and there < wanted:
+        raise ValueError(
+            f"simulate(rounds={wanted}): the streams have only {there} batches for every learner"
+        )
+
+
+def _held_out(evaluate: object) -> tuple[Samples, int] | None:
+    if evaluate is None:
+        return None
+    if not isinstance(evaluate, tuple) or len(evaluate) != 2:
+        raise TypeError(f"simulate(evaluate=…): (dataset, every) is wanted, not {evaluate!r:.80}")
+    return as_samples(evaluate[0]), check_count("simulate", "evaluate[1]", evaluate[1])

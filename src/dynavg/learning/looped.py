@@ -1,0 +1,93 @@
+"""Learners stepped one after the other: the plain oracle, and the way for convolutional networks.
+
+Any model, any torch optimiser. All rounds of a learner before the next learner, so that its model
+stays in the cache.
+"""
+
+import threading
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dynavg.data.streams import Streams
+from dynavg.learning.program import Program
+from dynavg.learning.shard import Shard, Trace
+from dynavg.learning.template import OptimizerState, Template, integer_buffers
+
+__all__ = ["Looped"]
+
+
+class Looped(Shard):
+    """A shard whose learners take turns in their thread's template."""
+
+    def __init__(
+        self,
+        program: Program,
+        streams: Streams,
+        ids: range,
+        rows: Tensor,
+        on_sync: Literal["keep", "reset"] = "keep",
+        templates: threading.local | None = None,
+    ) -> None:
+        super().__init__(program, streams, ids, rows, on_sync)
+        self._templates = threading.local() if templates is None else templates
+        self._optimizer: list[OptimizerState] = [{} for _ in ids]
+        counters = integer_buffers(program.prototype)
+        self._counters = [[counter.clone() for counter in counters] for _ in ids]
+
+    @property
+    def template(self) -> Template:
+        """This thread's template, shared with the other shards that it runs."""
+        if not hasattr(self._templates, "template"):
+            self._templates.template = Template(self.program)
+        template: Template = self._templates.template
+        return template
+
+    def run(self, first: int, last: int) -> Trace:
+        """Rounds first…last of every learner."""
+        template, size = self.template, (len(self.ids), last - first + 1)
+        losses = torch.empty(size, dtype=self.rows.dtype, device=self.rows.device)
+        samples = torch.empty(size, dtype=torch.int64)
+        counted = self.program.metric is not None
+        correct = torch.empty(size, device=self.rows.device) if counted else None
+        for place, learner in enumerate(self.ids):
+            template.look_at(self.rows[place], self._counters[place], self._optimizer[place])
+            for column, round in enumerate(range(first, last + 1)):
+                batch = self.streams.at(learner, round)
+                loss, right = template.train(batch, learner, round)
+                losses[place, column] = loss
+                samples[place, column] = len(batch[1])
+                if correct is not None:
+                    assert right is not None
+                    correct[place, column] = right
+            self._optimizer[place] = template.state()
+        return Trace(losses, samples, correct)
+
+    def forget(self, ids: Iterable[int]) -> None:
+        """Reset these learners' optimiser state."""
+        for id in ids:
+            self._optimizer[id - self.ids.start] = {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Optimiser states and integer buffers, by learner."""
+        tensors: dict[str, Tensor] = {}
+        for place, learner in enumerate(self.ids):
+            for number, counter in enumerate(self._counters[place]):
+                tensors[f"counter/{learner}/{number}"] = counter
+            for parameter, entry in self._optimizer[place].items():
+                for key, value in entry.items():
+                    name = f"optimizer/{learner}/{parameter}/{key}"
+                    tensors[name] = torch.as_tensor(value)
+        return tensors
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `tensors`."""
+        for name, tensor in tensors.items():
+            kind, learner, number, *key = name.split("/", 3)
+            place = int(learner) - self.ids.start
+            if kind == "counter":
+                self._counters[place][int(number)].copy_(tensor)
+            else:
+                self._optimizer[place].setdefault(int(number), {})[key[0]] = tensor.clone()

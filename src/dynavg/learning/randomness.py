@@ -1,0 +1,185 @@
+"""Random functions inside a model, keyed to (seed, learner, round, call) instead of a generator.
+
+torch's dropout draws from one generator per process: in threads its order would be chance. Inside
+`KeyedRandom` the functions in `KEYED` take their randomness from a place instead, whatever thread
+runs them, and the user's generator is untouched. The mode costs some 50 µs a step, so it is entered
+only where `probe` saw one of these functions. What escapes it (dropout inside a fused kernel) moves
+the global generator; `probe` sees that too, and such a model runs on one worker, reseeded per
+learner and round.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from dynavg import seeds
+
+__all__ = ["KEYED", "KeyedRandom", "Randomness", "keep_mask", "probe"]
+
+
+class Randomness(Enum):
+    """How a model draws: not at all, through functions that can be keyed, or past them."""
+
+    NONE = "none"
+    KEYED = "keyed"
+    ESCAPES = "escapes"
+
+
+def keep_mask(
+    shape: Iterable[int], p: float, seed: int, learner: int, round: int, call: int
+) -> Tensor:
+    """What dropout multiplies with: 0 with probability p (to 16 bits), else 1/(1 − p); float32.
+
+    Drawn on the CPU, 16 bits an entry: drawing is most of dropout's cost.
+    """
+    size = torch.Size(shape)
+    entries = size.numel()
+    source = seeds.generator(seed, "dropout", learner, round, call).bit_generator
+    words = source.random_raw((entries + 3) // 4).view(np.uint16)[:entries]
+    dropped = min(int(p * 2**16 + 0.5), 2**16 - 1)
+    scale = np.float32(2**16 / (2**16 - dropped))
+    return torch.from_numpy((words >= dropped) * scale).view(size)
+
+
+class KeyedRandom(TorchFunctionMode):
+    """Replaces random functions by ones keyed to where `aim` points. One per thread."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+        self.learner = 0
+        self.round = 0
+        self.calls = 0
+
+    def aim(self, learner: int, round: int) -> None:
+        """The next random calls belong to this learner and round."""
+        self.learner, self.round, self.calls = learner, round, 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        keyed = KEYED.get(func)
+        if keyed is None:
+            return func(*args, **(kwargs or {}))
+        return keyed(self, func, *args, **(kwargs or {}))
+
+    def next_call(self) -> int:
+        """The number of the next random call of this learner and round."""
+        self.calls += 1
+        return self.calls
+
+    def generator(self, device: torch.device) -> torch.Generator:
+        """A fresh torch generator at the next place."""
+        place = seeds.integer(self.seed, "torch", self.learner, self.round, self.next_call())
+        return torch.Generator(device).manual_seed(place)
+
+    def mask(self, shape: Iterable[int], p: float, device: torch.device) -> Tensor:
+        """What dropout multiplies with at the next place."""
+        if device.type == "cpu":
+            return keep_mask(shape, p, self.seed, self.learner, self.round, self.next_call())
+        drawn = torch.rand(tuple(shape), device=device, generator=self.generator(device))
+        return (drawn >= p) / (1 - p)
+
+
+def _dropout(dims: Callable[[Tensor], Iterable[int]]) -> Callable[..., Tensor]:
+    """Dropout whose mask has the shape that `dims` gives and is broadcast over the rest."""
+
+    def keyed(
+        mode: KeyedRandom,
+        func: Callable[..., Tensor],
+        input: Tensor,
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+        train: bool = True,
+    ) -> Tensor:
+        if not (training and train and 0 < p < 1):
+            return func(input, p, training and train)
+        mask = mode.mask(dims(input), p, input.device).to(input.dtype)
+        return input.mul_(mask) if inplace else input * mask
+
+    return keyed
+
+
+def _channels(spatial: int) -> Callable[[Tensor], Iterable[int]]:
+    """Whole channels at once: the trailing `spatial` dimensions share a draw."""
+    return lambda input: (*input.shape[: input.ndim - spatial], *(1,) * spatial)
+
+
+def _with_generator(mode: KeyedRandom, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Any torch function that takes a `generator`; one that the user brings is respected."""
+    if kwargs.get("generator") is None:
+        tensor = next((arg for arg in args if isinstance(arg, Tensor)), None)
+        named = kwargs.get("device")
+        default = torch.get_default_device() if tensor is None else tensor.device
+        kwargs["generator"] = mode.generator(torch.device(named) if named else default)
+    return func(*args, **kwargs)
+
+
+_DRAWING = (
+    torch.bernoulli,
+    torch.multinomial,
+    torch.normal,
+    torch.poisson,
+    torch.rand,
+    torch.rand_like,
+    torch.randint,
+    torch.randint_like,
+    torch.randn,
+    torch.randn_like,
+    torch.randperm,
+    Tensor.bernoulli,
+    Tensor.bernoulli_,
+    Tensor.cauchy_,
+    Tensor.exponential_,
+    Tensor.geometric_,
+    Tensor.log_normal_,
+    Tensor.multinomial,
+    Tensor.normal_,
+    Tensor.random_,
+    Tensor.uniform_,
+)
+KEYED: dict[Callable[..., Any], Callable[..., Any]] = {
+    **dict.fromkeys(_DRAWING, _with_generator),
+    F.dropout: _dropout(lambda input: input.shape),
+    torch.dropout: _dropout(lambda input: input.shape),
+    F.dropout1d: _dropout(_channels(1)),
+    F.dropout2d: _dropout(_channels(2)),
+    F.dropout3d: _dropout(_channels(3)),
+}
+"""What replaces which function: called with the mode, the function and the function's arguments."""
+
+
+def probe(step: Callable[[], object], seed: int) -> Randomness:
+    """How `step` draws. It runs once, in a forked random state, with its draws keyed.
+
+    >>> probe(lambda: torch.ones(3).sum(), seed=0)
+    <Randomness.NONE: 'none'>
+    >>> probe(lambda: F.dropout(torch.ones(3)), seed=0)
+    <Randomness.KEYED: 'keyed'>
+    >>> probe(lambda: F.alpha_dropout(torch.ones(3), training=True), seed=0)
+    <Randomness.ESCAPES: 'escapes'>
+    """
+    mode = KeyedRandom(seed)
+    with torch.random.fork_rng():
+        before = _global_states()
+        with mode:
+            step()
+        if any(not torch.equal(a, b) for a, b in zip(before, _global_states(), strict=True)):
+            return Randomness.ESCAPES
+    return Randomness.KEYED if mode.calls else Randomness.NONE
+
+
+def _global_states() -> list[Tensor]:
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return [torch.get_rng_state(), *cuda]
