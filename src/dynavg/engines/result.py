@@ -16,6 +16,7 @@ from dynavg.engines.history import CheckRecord, Evaluation, History, Losses
 from dynavg.learning.layout import Layout
 from dynavg.protocol.ledger import Ledger, View
 from dynavg.protocol.operator import Operator
+from dynavg.records import ledger_frame
 
 __all__ = ["Models", "Result"]
 
@@ -113,8 +114,7 @@ class Result:
         """A row per message: round, type, sender, receiver (−1 is the coordinator), header_bytes,
         payload_bytes and their sum, bytes.
         """
-        total = (pl.col("header_bytes") + pl.col("payload_bytes")).alias("bytes")
-        return pl.DataFrame(self.book.columns(), schema=_LEDGER).with_columns(total)
+        return ledger_frame(self.book)
 
     @cached_property
     def history(self) -> History:
@@ -171,14 +171,6 @@ class Result:
         return "\n".join((facts, *self.notes))
 
 
-_LEDGER = {
-    "round": pl.Int64,
-    "type": pl.String,
-    "sender": pl.Int64,
-    "receiver": pl.Int64,
-    "header_bytes": pl.Int64,
-    "payload_bytes": pl.Int64,
-}
 _LINKS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 

@@ -87,19 +87,16 @@ class Ledger:
             case View.TOTAL:
                 return sum(self._header) + sum(self._payload)
 
-    def columns(self) -> dict[str, list[int] | list[str]]:
+    def columns(self) -> dict[str, "array[int] | list[str]"]:
         """The book column by column, for a data frame or a file."""
-        upward = [kind in _UPWARD for kind in self._type]
-        learners = list(self._learner)
+        pairs = list(zip(self._type, self._learner, strict=True))
         return {
-            "round": list(self._round),
+            "round": self._round,
             "type": [_NAMES[kind] for kind in self._type],
-            "sender": [id if up else COORDINATOR for id, up in zip(learners, upward, strict=True)],
-            "receiver": [
-                COORDINATOR if up else id for id, up in zip(learners, upward, strict=True)
-            ],
-            "header_bytes": list(self._header),
-            "payload_bytes": list(self._payload),
+            "sender": array("q", (id if kind in _UPWARD else COORDINATOR for kind, id in pairs)),
+            "receiver": array("q", (COORDINATOR if kind in _UPWARD else id for kind, id in pairs)),
+            "header_bytes": self._header,
+            "payload_bytes": self._payload,
         }
 
     def rows(self) -> list[dict[str, int | str]]:
