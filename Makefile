@@ -22,7 +22,7 @@ help:
 	@echo 'make check    format-check, lint, types, imports, tests: each is a target, too'
 
 run: $(INSTALLED)
-	$(BIN)/dynavg run $(ARGS)
+	$(BIN)/dynavg demo $(ARGS)
 
 test: check
 

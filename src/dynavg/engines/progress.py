@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dynavg.protocol.ledger import readable_bytes
+
 if TYPE_CHECKING:
     from dynavg.engines.simulation import Simulation
 
@@ -70,16 +72,8 @@ def _every(seconds: float, show: Callable[[str, int], object]) -> Show:
         all_seen = int(losses.samples[:, :done].sum())
         show(
             f"{done / (now - start):.1f} rounds/s  {all_seen / (now - start):,.0f} samples/s  "
-            f"loss {loss:.4f}  {_bytes(simulation.sent_bytes)} sent",
+            f"loss {loss:.4f}  {readable_bytes(simulation.sent_bytes)} sent",
             done,
         )
 
     return told
-
-
-def _bytes(number: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.4g} TB"

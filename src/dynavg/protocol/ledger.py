@@ -13,7 +13,7 @@ from enum import StrEnum
 from dynavg.protocol.messages import COORDINATOR, MessageType
 from dynavg.protocol.wire import HEADER_BYTES
 
-__all__ = ["Ledger", "View"]
+__all__ = ["Ledger", "View", "readable_bytes"]
 
 _UPWARD = (MessageType.VIOLATION, MessageType.REPLY)
 
@@ -103,6 +103,19 @@ class Ledger:
         """The book message by message."""
         columns = self.columns()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def readable_bytes(number: float) -> str:
+    """A number of bytes in a unit that suits it.
+
+    >>> readable_bytes(0), readable_bytes(1_919_844_800)
+    ('0 B', '1.92 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(number) < 999.5:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.4g} TB"
 
 
 _NAMES = {int(kind): kind.name.lower() for kind in MessageType}

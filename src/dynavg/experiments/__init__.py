@@ -1,0 +1,1 @@
+"""Experiments: what to run, and what its results say."""

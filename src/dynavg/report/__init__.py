@@ -1,0 +1,1 @@
+"""Pictures and pages of finished runs; reads records only."""
