@@ -154,6 +154,11 @@ class GivenStreams:
         """How many sources there are."""
         return len(self._sources)
 
+    @property
+    def in_order(self) -> bool:
+        """Whether batches can only be had in order: some source is an iterable."""
+        return any(isinstance(source, _Yielded) for source in self._sources)
+
     def rounds(self) -> int | None:
         """The shortest length known; None if none is."""
         known = [source.length for source in self._sources if source.length is not None]

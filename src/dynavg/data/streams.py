@@ -20,7 +20,10 @@ Batch: TypeAlias = tuple[Tensor, Tensor]
 
 @runtime_checkable
 class Streams(Protocol):
-    """The batches of `learners` learners. Samples run along the first dimension of x and y."""
+    """The batches of `learners` learners. Samples run along the first dimension of x and y.
+
+    Streams that can only be read in order, round after round, say so with `in_order = True`.
+    """
 
     @property
     def learners(self) -> int:

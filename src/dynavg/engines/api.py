@@ -1,18 +1,25 @@
 """`simulate` and `serial`: arguments checked, parts put together, one run, its result."""
 
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from dynavg.arguments import check_choice, check_count, check_number
+from dynavg.data.arguments import described
 from dynavg.data.samples import Samples, as_samples
 from dynavg.data.streams import Streams, as_streams
+from dynavg.engines.history import DivergedError
+from dynavg.engines.persistence import Checkpoints, begin, fingerprint, keep_checkpoints
 from dynavg.engines.progress import progress_on
 from dynavg.engines.result import Result
 from dynavg.engines.serial import SerialStreams
@@ -21,7 +28,8 @@ from dynavg.engines.workers import Workers, available_workers
 from dynavg.learning.initial import initial_rows
 from dynavg.learning.looped import Looped
 from dynavg.learning.program import Learning, Program, prepare
-from dynavg.learning.randomness import Randomness
+from dynavg.learning.randomness import Randomness, forked
+from dynavg.learning.template import Template
 from dynavg.operators import NoSync
 from dynavg.protocol.operator import Operator
 
@@ -56,6 +64,9 @@ def simulate(  # noqa: PLR0913
     shard: Literal["auto", "looped"] = "auto",
     workers: int | None = None,
     progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: int = 100,
+    resume: bool = False,
 ) -> Result:
     """Train m learners on their own streams under a synchronisation operator, on this machine.
 
@@ -84,6 +95,9 @@ def simulate(  # noqa: PLR0913
         shard: How learners are stepped.
         workers: Worker threads; None takes all cores. Their number changes no bit of the result.
         progress: True shows it, False does not, None shows it on a terminal.
+        checkpoint: A file for the run's whole state; Ctrl-C writes it, too.
+        checkpoint_every: Rounds between two checkpoints.
+        resume: Go on from the checkpoint; the result is that of an uninterrupted run, bit for bit.
 
     >>> import dynavg, torch
     >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
@@ -99,34 +113,60 @@ def simulate(  # noqa: PLR0913
     (True, 4)
     """
     with _undisturbed():
-        streams = as_streams(streams)
         choices = {
             "on_sync": (on_sync, ("keep", "reset")),
             "buffers": (buffers, ("average", "local")),
             "reduction": (reduction, ("mean", "sum")),
             "shard": (shard, ("auto", "looped")),
         }
-        _check(operator, rounds, streams, init_noise)
+        _check(operator, seed, init_noise)
         for name, (value, allowed) in choices.items():
             check_choice("simulate", name, value, allowed)
+        _check_flags(divergence=divergence, progress=False if progress is None else progress)
+        kept = _checkpoints(checkpoint, checkpoint_every, resume)
+        settings = {
+            "on_sync": on_sync,
+            "reduction": reduction,
+            "shard": shard,
+            "clip": clip,
+            "dtype": str(dtype),
+            "init_noise": init_noise,
+            "loss": _name(loss),
+            "step": _name(step),
+            "scheduler": _name(scheduler),
+        }
         learning = Learning(loss, optimizer, scheduler, clip, step, metric, reduction)
-        place = torch.device(device)
+        callbacks, held_out = _callbacks(callbacks), _held_out("simulate", evaluate)
+        place = _device(device)
+        streams = as_streams(streams)
+        _check_rounds("simulate", rounds, streams)
         program = prepare(model, learning, streams.at(0, 1), seed=seed, device=place, dtype=dtype)
         plan = Plan(
             operator=operator,
             rounds=rounds,
             seed=seed,
             buffers=buffers,
-            callbacks=tuple(callbacks),
-            held_out=_held_out(evaluate),
+            callbacks=callbacks,
+            held_out=held_out,
             measure_divergence=divergence,
+            checkpoint_every=kept.every if kept else None,
         )
+        if program.schedule is not None:
+            program.schedule.extend(rounds)
         rows = initial_rows(program, streams.learners, init_noise)
+        if held_out is not None:
+            _try_out(held_out[0], program, rows[0])
         shards = _looped(program, streams, rows, on_sync)
         count = _workers(workers, program)
         with Workers.started(count) as pool, progress_on(progress, rounds) as show:
             simulation = Simulation(plan, program, streams, rows, shards, pool)
-            simulation.run(show)
+            if kept is None:
+                simulation.run(show)
+            else:
+                mark = fingerprint(simulation, streams, settings)
+                begin(simulation, kept, mark, streams)
+                with keep_checkpoints(kept.path, kept.every, mark) as at_rest:
+                    simulation.run(show, at_rest)
             mean_row = simulation.mean_row()
     return Result(
         operator=operator,
@@ -139,6 +179,7 @@ def simulate(  # noqa: PLR0913
         layout=program.layout,
         rows=rows,
         mean_row=mean_row,
+        counters=[shard.counters(id) for shard in shards for id in shard.ids],
         shard="looped",
     )
 
@@ -153,6 +194,7 @@ def serial(  # noqa: PLR0913
     batch: Literal["sequential", "joint"] = "sequential",
     seed: int = 0,
     evaluate: tuple[Any, int] | None = None,
+    checkpoint_every: int = 100,
     operator: Operator | None = None,  # noqa: ARG001
     **others: Any,
 ) -> Result:
@@ -175,31 +217,41 @@ def serial(  # noqa: PLR0913
     (24, 0)
     """
     check_choice("serial", "batch", batch, ("sequential", "joint"))
-    streams = as_streams(streams)
-    _check_rounds(rounds, streams)
+    every = check_count("serial", "checkpoint_every", checkpoint_every)
+    _held_out("serial", evaluate)
+    with _undisturbed():
+        streams = as_streams(streams)
+    _check_rounds("serial", rounds, streams)
     one = SerialStreams(streams, batch)
-    if evaluate is not None:
-        evaluate = (evaluate[0], one.of(evaluate[1]))
-    result = simulate(
-        model=model,
-        loss=loss,
-        optimizer=optimizer,
-        streams=one,
-        operator=NoSync(),
-        rounds=one.of(rounds),
-        seed=seed,
-        evaluate=evaluate,
-        **others,
-    )
+    try:
+        result = simulate(
+            model=model,
+            loss=loss,
+            optimizer=optimizer,
+            streams=one,
+            operator=NoSync(),
+            rounds=one.of(rounds),
+            seed=seed,
+            evaluate=None if evaluate is None else (evaluate[0], one.of(evaluate[1])),
+            checkpoint_every=one.of(every),
+            **others,
+        )
+    except DivergedError as error:
+        stream, round = one.place(error.learner, error.round)
+        raise DivergedError(stream, round, error.what) from None
     return replace(
-        result, operator=None, learners=streams.learners, losses=one.by_stream(result.losses)
+        result,
+        operator=None,
+        learners=streams.learners,
+        losses=one.by_stream(result.losses),
+        evaluations=[replace(row, round=row.round // one.of(1)) for row in result.evaluations],
     )
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Whatever the caller's modes are, learners can learn; the caller's random state stays."""
-    with torch.random.fork_rng(), torch.inference_mode(False), torch.enable_grad():
+    with forked(), torch.inference_mode(False), torch.enable_grad():
         yield
 
 
@@ -215,6 +267,23 @@ def _looped(
     ]
 
 
+def _checkpoints(path: object, every: object, resume: object) -> Checkpoints | None:
+    _check_flags(resume=resume)
+    if path is None:
+        if resume:
+            raise ValueError("simulate(resume=True): checkpoint= has to say from which file")
+        return None
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"simulate(checkpoint={path!r:.80}): the path of a file is wanted")
+    return Checkpoints(
+        Path(path), check_count("simulate", "checkpoint_every", every), resume is True
+    )
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
 def _workers(workers: int | None, program: Program) -> int:
     count = available_workers() if workers is None else check_count("simulate", "workers", workers)
     if program.randomness is not Randomness.ESCAPES:
@@ -227,34 +296,76 @@ def _workers(workers: int | None, program: Program) -> int:
     return 1
 
 
-def _check(
-    operator: object,
-    rounds: object,
-    streams: Streams,
-    init_noise: object,
-) -> None:
-    """All that can be said before the model is made."""
-    if isinstance(operator, type) or not hasattr(operator, "step"):
+def _check(operator: object, seed: object, init_noise: object) -> None:
+    """All that can be said before anything of the user's is called."""
+    wanted = ("every", "weights", "measures", "unasked", "init", "step")
+    if isinstance(operator, type) or not all(hasattr(operator, name) for name in wanted):
         raise TypeError(
-            f"simulate(operator={operator!r}): an operator is wanted, such as "
-            "dynavg.Dynamic(delta=0.5), dynavg.Periodic(every=10) or dynavg.NoSync()"
+            "simulate(operator=…): an operator is wanted, such as dynavg.Dynamic(delta=0.5), "
+            "dynavg.Periodic(every=10) or dynavg.NoSync(), not "
+            f"{operator if isinstance(operator, type) else described(operator)}"
         )
-    _check_rounds(rounds, streams)
-    if check_number("simulate", "init_noise", init_noise, "a number >= 0") < 0:
-        raise ValueError(f"simulate(init_noise={init_noise!r}): a number >= 0 is wanted")
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise TypeError(f"simulate(seed={seed!r:.80}): a whole number is wanted")
+    noise = check_number("simulate", "init_noise", init_noise, "a finite number >= 0")
+    if not 0 <= noise < math.inf:
+        raise ValueError(f"simulate(init_noise={init_noise!r}): a finite number >= 0 is wanted")
 
 
-def _check_rounds(rounds: object, streams: Streams) -> None:
-    wanted, there = check_count("simulate", "rounds", rounds), streams.rounds()
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"simulate({name}={value!r:.80}): True or False is wanted")
+
+
+def _check_rounds(owner: str, rounds: object, streams: Streams) -> None:
+    wanted, there = check_count(owner, "rounds", rounds), streams.rounds()
     if there is not None and there < wanted:
         raise ValueError(
-            f"simulate(rounds={wanted}): the streams have only {there} batches for every learner"
+            f"{owner}(rounds={wanted}): the streams have only {there} batches for every learner"
         )
 
 
-def _held_out(evaluate: object) -> tuple[Samples, int] | None:
+def _callbacks(callbacks: object) -> tuple[Callable[[Check], object], ...]:
+    made = tuple(callbacks) if isinstance(callbacks, list | tuple) else None
+    if made is None or not all(map(callable, made)):
+        raise TypeError(
+            "simulate(callbacks=…): a list of functions (check) -> … is wanted, not "
+            f"{described(callbacks)}"
+        )
+    return made
+
+
+def _device(device: object) -> torch.device:
+    if not isinstance(device, str | torch.device):
+        raise TypeError(
+            f"simulate(device=…): a name such as 'cpu' is wanted, not {described(device)}"
+        )
+    try:
+        place = torch.device(device)
+        torch.zeros(1, device=place).item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"simulate(device={device!r}): cannot compute there: {reason}") from None
+    return place
+
+
+def _held_out(owner: str, evaluate: object) -> tuple[Samples, int] | None:
     if evaluate is None:
         return None
     if not isinstance(evaluate, tuple) or len(evaluate) != 2:
-        raise TypeError(f"simulate(evaluate=…): (dataset, every) is wanted, not {evaluate!r:.80}")
-    return as_samples(evaluate[0]), check_count("simulate", "evaluate[1]", evaluate[1])
+        raise TypeError(
+            f"{owner}(evaluate=…): (dataset, every) is wanted, not {described(evaluate)}"
+        )
+    return as_samples(evaluate[0]), check_count(owner, "evaluate[1]", evaluate[1])
+
+
+def _try_out(samples: Samples, program: Program, row: Tensor) -> None:
+    """Evaluate on a few samples now: a mistake there should not show after hundreds of rounds."""
+    template = Template(program)
+    template.look_at(row)
+    try:
+        template.score(samples.take(torch.arange(min(len(samples), 8))), part=0, round=0)
+    except Exception as error:
+        error.add_note("raised by the first samples of simulate(evaluate=(dataset, every))")
+        raise

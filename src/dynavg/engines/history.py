@@ -30,6 +30,7 @@ class DivergedError(ArithmeticError):
         )
         self.learner = learner
         self.round = round
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +124,22 @@ class Losses:
         self.rounds = 0
 
     def add(self, ids: range, first: int, trace: Trace) -> None:
-        """Note what a shard did from round `first` on; a loss that is not finite ends the run."""
+        """Note what a shard did from round `first` on."""
         rows = slice(ids.start, ids.stop)
         columns = slice(first - 1, first - 1 + trace.losses.shape[1])
-        losses = trace.losses.cpu()
-        if not bool(losses.isfinite().all()):
-            place = (~losses.isfinite()).nonzero()
-            learner, column = place[place[:, 1].argmin()].tolist()
-            raise DivergedError(ids.start + learner, first + column, "its loss")
-        self.losses[rows, columns] = losses
+        self.losses[rows, columns] = trace.losses.cpu()
         self.samples[rows, columns] = trace.samples
         if trace.correct is None:
             self.correct = None
         elif self.correct is not None:
             self.correct[rows, columns] = trace.correct.cpu()
+
+    def demand_finite(self, first: int, last: int) -> None:
+        """A loss that is not finite ends the run; the earliest is named."""
+        unsound = ~self.losses[:, first - 1 : last].T.isfinite()
+        if bool(unsound.any()):
+            column, learner = unsound.nonzero()[0].tolist()
+            raise DivergedError(learner, first + column, "its loss")
 
     def frame(self) -> pl.DataFrame:
         """A row per learner and round."""

@@ -24,10 +24,17 @@ __all__ = ["Models", "Result"]
 class Models(Sequence[nn.Module]):
     """The learners' models, made when asked for: a module of its own each time."""
 
-    def __init__(self, prototype: nn.Module, layout: Layout, rows: Tensor) -> None:
+    def __init__(
+        self,
+        prototype: nn.Module,
+        layout: Layout,
+        rows: Tensor,
+        counters: Sequence[Sequence[Tensor]],
+    ) -> None:
         self._prototype = prototype
         self._layout = layout
         self._rows = rows
+        self._counters = counters
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -40,9 +47,11 @@ class Models(Sequence[nn.Module]):
 
     def __getitem__(self, place: int | slice) -> "nn.Module | Models":
         if isinstance(place, slice):
-            return Models(self._prototype, self._layout, self._rows[place])
+            return Models(self._prototype, self._layout, self._rows[place], self._counters[place])
         module = copy.deepcopy(self._prototype)
         self._layout.read(self._rows[place], module)
+        for buffer, own in zip(self._layout.counters(module), self._counters[place], strict=True):
+            buffer.copy_(own)
         return module
 
 
@@ -50,7 +59,8 @@ class Models(Sequence[nn.Module]):
 class Result:
     """One run. `learners` is m, also for a serial run, whose one model saw what m learners see.
 
-    `rows` holds the models (learners × row), `mean_row` their average.
+    `rows` holds the models (learners × row), `mean_row` their average, `counters` each learner's
+    buffers that are in no row.
     """
 
     operator: Operator | None
@@ -63,6 +73,7 @@ class Result:
     layout: Layout
     rows: Tensor
     mean_row: Tensor
+    counters: Sequence[Sequence[Tensor]]
     shard: str
 
     @property
@@ -96,7 +107,7 @@ class Result:
         on the last so many samples of each learner, rounded up to whole batches.
         """
         correct = self.losses.correct
-        if correct is None:
+        if correct is None or bool(correct.isnan().any()):
             raise ValueError(
                 "this run counted no correct predictions: its targets are neither class numbers "
                 "nor 0/1 for one logit; pass metric=(output, target) -> number correct"
@@ -122,12 +133,12 @@ class Result:
         return History(self.losses, self.checks, self.evaluations)
 
     def model(self) -> nn.Module:
-        """The average of all learners' models."""
-        return Models(self.prototype, self.layout, self.mean_row[None])[0]
+        """The average of all learners' models; what is not averaged is the first learner's."""
+        return Models(self.prototype, self.layout, self.mean_row[None], self.counters[:1])[0]
 
     def models(self) -> Models:
         """Each learner's model."""
-        return Models(self.prototype, self.layout, self.rows)
+        return Models(self.prototype, self.layout, self.rows, self.counters)
 
     def transfer_time(self, link: str = "50 Mbit/s", latency: str = "40 ms") -> float:
         """Seconds that the messages need when every one of them crosses the coordinator's link.
@@ -135,7 +146,10 @@ class Result:
         The messages of one phase (violations, queries, replies, models) follow each other on that
         link without a pause, and each phase waits for one latency.
         """
-        seconds = self.bytes() * 8 / quantity("link", link, _LINKS)
+        speed = quantity("link", link, _LINKS)
+        if not speed:
+            raise ValueError(f"link={link!r}: a speed above 0 is wanted")
+        seconds = self.bytes() * 8 / speed
         phases = sum(check.phases for check in self.checks)
         return seconds + phases * quantity("latency", latency, _TIMES)
 
@@ -176,7 +190,7 @@ _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def quantity(name: str, text: str, units: dict[str, float]) -> float:
-    """A positive number with a unit, such as "50 Mbit/s".
+    """A number >= 0 with a unit, such as "50 Mbit/s".
 
     >>> quantity("latency", "40 ms", {"ms": 1e-3})
     0.04

@@ -25,6 +25,11 @@ class SerialStreams:
         """One."""
         return 1
 
+    @property
+    def in_order(self) -> bool:
+        """Whether batches can only be had in order."""
+        return bool(getattr(self._streams, "in_order", False))
+
     def rounds(self) -> int | None:
         """How many batches there are for the one learner."""
         rounds = self._streams.rounds()
@@ -33,6 +38,11 @@ class SerialStreams:
     def of(self, rounds: int) -> int:
         """How many batches the one learner sees in so many rounds of m learners."""
         return rounds * self._turns
+
+    def place(self, learner: int, round: int) -> tuple[int, int]:
+        """Whose batch, of which round, the one learner saw as its batch number `round`."""
+        turn, stream = divmod(round - 1, self._turns)
+        return (stream, turn + 1) if self._turns > 1 else (learner, round)
 
     def at(self, learner: int, round: int) -> tuple[Tensor, Tensor]:
         """The batch number `round` of the one learner."""

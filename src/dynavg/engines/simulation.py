@@ -47,7 +47,7 @@ from dynavg.protocol.wire import size
 
 __all__ = ["CHUNK", "Check", "Plan", "Simulation"]
 
-CHUNK = 64
+CHUNK = 8
 """Rounds at most between two looks at losses and progress, where no check comes first."""
 
 HELD_OUT_BATCH = 500
@@ -79,6 +79,7 @@ class Plan:
     callbacks: tuple[Callable[[Check], object], ...] = ()
     held_out: tuple[Samples, int] | None = None
     measure_divergence: bool = False
+    checkpoint_every: int | None = None
 
     @property
     def evaluate_every(self) -> int | None:
@@ -116,21 +117,22 @@ class Simulation:
         self.entries = layout.width if plan.buffers == "average" else layout.parameters
         self.reference = program.initial_row()[: self.entries]
         self._codec = codec_for(layout.dtype)
-        self._last_check = 0
+        self.last_check = 0
         self._average: Tensor | None = None
         self._averaging = Averaging(workers)
         self._outcome: Outcome | None = None
         self._sizes: dict[MessageType, int] = {}
 
-    def run(self, show: Callable[["Simulation"], object]) -> None:
-        """All rounds; `show` is told whenever the learners stand still."""
+    def run(self, *at_rest: Callable[["Simulation"], object]) -> None:
+        """All rounds that are left; `at_rest` are called whenever the learners stand still."""
         for last in self._stops():
             self._train(last)
             if self._due(self.plan.operator.every):
                 self._check()
             if self._due(self.plan.evaluate_every):
                 self._evaluate()
-            show(self)
+            for tell in at_rest:
+                tell(self)
         self._demand_finite(range(len(self.rows)))
 
     def _train(self, last: int) -> None:
@@ -138,6 +140,7 @@ class Simulation:
         traces = self.workers.map(lambda shard: shard.run(first, last), self.shards)
         for shard, trace in zip(self.shards, traces, strict=True):
             self.losses.add(shard.ids, first, trace)
+        self.losses.demand_finite(first, last)
         self.round = self.losses.rounds = last
 
     def mean_row(self) -> Tensor:
@@ -147,7 +150,8 @@ class Simulation:
     def _stops(self) -> Iterator[int]:
         """The rounds after which the learners stand still for a moment."""
         while self.round < self.plan.rounds:
-            periods = (self.plan.operator.every, self.plan.evaluate_every)
+            plan = self.plan
+            periods = (plan.operator.every, plan.evaluate_every, plan.checkpoint_every)
             due = ((self.round // every + 1) * every for every in periods if every is not None)
             yield min(self.round + CHUNK, self.plan.rounds, *due)
 
@@ -168,12 +172,12 @@ class Simulation:
                     self._note(MessageType.VIOLATION, (id,))
                     self.coordinator.handle(Violated(id, learner.epoch, weights[id]))
         self._carry_out(self.coordinator.handle(CheckDue(self.round)), weights)
-        self._last_check = self.round
+        self.last_check = self.round
         self._record(distances, before, self._divergence(weights))
 
     def _weights(self) -> list[float]:
         """Each learner's B_i: the samples that it has seen since its previous check."""
-        samples = self.losses.samples[:, self._last_check : self.round]
+        samples = self.losses.samples[:, self.last_check : self.round]
         return [float(number) for number in samples.sum(1)]
 
     def _carry_out(self, instructions: Sequence[Instruction], weights: list[float]) -> None:
@@ -283,12 +287,13 @@ class Simulation:
         samples = self.plan.held_out[0]
         mean_row = self.mean_row()
 
-        def score(positions: Tensor) -> tuple[float, float]:
+        def score(part: tuple[int, Tensor]) -> tuple[float, float]:
             template = Template(self.program)
             template.look_at(mean_row)
-            return template.score(samples.take(positions))
+            return template.score(samples.take(part[1]), part[0], self.round)
 
-        scores = self.workers.map(score, torch.arange(len(samples)).split(HELD_OUT_BATCH))
+        parts = torch.arange(len(samples)).split(HELD_OUT_BATCH)
+        scores = self.workers.map(score, enumerate(parts))
         loss, correct = (sum(column) / len(samples) for column in zip(*scores, strict=True))
         counted = self.program.metric is not None
         self.evaluations.append(Evaluation(self.round, loss, correct if counted else None))

@@ -1,8 +1,9 @@
 """How a module's tensors lie in one row: trainable parameters first, then floating buffers.
 
 A row is what a learner *is* to the rest of the system. Distances run over the parameters only;
-what travels is the row, or its parameters alone where buffers stay local. Integer buffers (such as
-BatchNorm's counters) are neither averaged nor sent and lie elsewhere.
+what travels is the row, or its parameters alone where buffers stay local. The other buffers are
+neither averaged nor sent and lie elsewhere: integers (such as BatchNorm's counters), and masks that
+hold infinities from the start, which no average and no check for divergence should meet.
 """
 
 import zlib
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "refuse_lazy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,6 @@ class Layout:
         dtype = next(iter(trainable.values())).dtype
         buffers = _floating_buffers(module)
         for name, tensor in (trainable | buffers).items():
-            if is_lazy(tensor):
-                raise TypeError(
-                    f"{name} is uninitialised (a lazy module): run one batch through the model "
-                    "in its factory, so that all learners start from the same weights"
-                )
             if tensor.dtype != dtype or not dtype.is_floating_point:
                 raise TypeError(
                     f"{name} is {tensor.dtype}, the first parameter is {dtype}: all trainable "
@@ -80,7 +76,12 @@ class Layout:
 
     def slots(self, module: nn.Module) -> list[Tensor]:
         """The module's tensors in the order of `views`."""
-        return [*_trainable(module).values(), *_floating_buffers(module).values()]
+        buffers = dict(module.named_buffers())
+        return [*_trainable(module).values(), *(buffers[name] for name in self.buffer_names)]
+
+    def counters(self, module: nn.Module) -> list[Tensor]:
+        """The module's buffers that stay with a learner whatever happens."""
+        return [buffer for name, buffer in module.named_buffers() if name not in self.buffer_names]
 
     def write(self, module: nn.Module, row: Tensor) -> None:
         """The module's values into a row."""
@@ -95,9 +96,23 @@ class Layout:
                 tensor.copy_(view)
 
 
+def refuse_lazy(module: nn.Module) -> None:
+    """Refuse a module whose tensors do not exist before its first batch."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if is_lazy(tensor):
+            raise TypeError(
+                f"{name} is uninitialised (a lazy module): run one batch through the model "
+                "in its factory, so that all learners start from the same weights"
+            )
+
+
 def _trainable(module: nn.Module) -> dict[str, Tensor]:
     return {name: p for name, p in module.named_parameters() if p.requires_grad}
 
 
 def _floating_buffers(module: nn.Module) -> dict[str, Tensor]:
-    return {name: b for name, b in module.named_buffers() if b.is_floating_point()}
+    return {
+        name: buffer
+        for name, buffer in module.named_buffers()
+        if buffer.is_floating_point() and bool(buffer.isfinite().all())
+    }

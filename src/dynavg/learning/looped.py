@@ -14,7 +14,7 @@ from torch import Tensor
 from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
 from dynavg.learning.shard import Shard, Trace
-from dynavg.learning.template import OptimizerState, Template, integer_buffers
+from dynavg.learning.template import OptimizerState, Template
 
 __all__ = ["Looped"]
 
@@ -34,7 +34,7 @@ class Looped(Shard):
         super().__init__(program, streams, ids, rows, on_sync)
         self._templates = threading.local() if templates is None else templates
         self._optimizer: list[OptimizerState] = [{} for _ in ids]
-        counters = integer_buffers(program.prototype)
+        counters = program.layout.counters(program.prototype)
         self._counters = [[counter.clone() for counter in counters] for _ in ids]
 
     @property
@@ -56,7 +56,11 @@ class Looped(Shard):
             template.look_at(self.rows[place], self._counters[place], self._optimizer[place])
             for column, round in enumerate(range(first, last + 1)):
                 batch = self.streams.at(learner, round)
-                loss, right = template.train(batch, learner, round)
+                try:
+                    loss, right = template.train(batch, learner, round)
+                except Exception as error:
+                    error.add_note(f"raised by learner {learner} in round {round}")
+                    raise
                 losses[place, column] = loss
                 samples[place, column] = len(batch[1])
                 if correct is not None:
@@ -65,29 +69,46 @@ class Looped(Shard):
             self._optimizer[place] = template.state()
         return Trace(losses, samples, correct)
 
+    def counters(self, id: int) -> list[Tensor]:
+        """A learner's own integer buffers."""
+        return self._counters[id - self.ids.start]
+
     def forget(self, ids: Iterable[int]) -> None:
         """Reset these learners' optimiser state."""
         for id in ids:
             self._optimizer[id - self.ids.start] = {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Optimiser states and integer buffers, by learner."""
+        """Optimiser states and integer buffers, by learner; a number becomes a tensor."""
         tensors: dict[str, Tensor] = {}
         for place, learner in enumerate(self.ids):
             for number, counter in enumerate(self._counters[place]):
                 tensors[f"counter/{learner}/{number}"] = counter
             for parameter, entry in self._optimizer[place].items():
                 for key, value in entry.items():
-                    name = f"optimizer/{learner}/{parameter}/{key}"
+                    kind = _KINDS.get(type(value))
+                    if kind is None:
+                        raise TypeError(
+                            f"the optimiser keeps a {type(value).__name__} as {key!r} in its "
+                            "state: only tensors and numbers can go into a checkpoint"
+                        )
+                    name = f"{kind}/{learner}/{parameter}/{key}"
                     tensors[name] = torch.as_tensor(value)
         return tensors
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`."""
+        """The inverse of `tensors`; what belongs to other learners is passed over."""
+        self._optimizer = [{} for _ in self.ids]
         for name, tensor in tensors.items():
             kind, learner, number, *key = name.split("/", 3)
+            if int(learner) not in self.ids:
+                continue
             place = int(learner) - self.ids.start
             if kind == "counter":
                 self._counters[place][int(number)].copy_(tensor)
             else:
-                self._optimizer[place].setdefault(int(number), {})[key[0]] = tensor.clone()
+                value = tensor.to(self.rows.device) if kind == "tensor" else tensor.item()
+                self._optimizer[place].setdefault(int(number), {})[key[0]] = value
+
+
+_KINDS: dict[type, str] = {Tensor: "tensor", bool: "number", int: "number", float: "number"}

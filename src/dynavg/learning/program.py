@@ -5,17 +5,27 @@ wrong before anything runs. It holds no learner's state.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from dynavg import seeds
-from dynavg.learning.layout import Layout
-from dynavg.learning.randomness import Randomness, probe
-from dynavg.learning.scoring import Metric, check_loss, check_shapes, default_metric
+from dynavg.arguments import check_number
+from dynavg.data.arguments import described
+from dynavg.learning.layout import Layout, refuse_lazy
+from dynavg.learning.randomness import Randomness, forked, probe, reseed
+from dynavg.learning.scoring import (
+    Metric,
+    check_count_of,
+    check_loss,
+    check_shapes,
+    default_metric,
+)
 
 __all__ = ["Learning", "Program", "prepare"]
 
@@ -23,6 +33,16 @@ Loss = Callable[[Any, Tensor], Tensor]
 OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
 SchedulerFactory = Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
 Step = Callable[[nn.Module, torch.optim.Optimizer, Tensor, Tensor], tuple[Tensor, Any]]
+
+
+_SIGNATURES = {
+    "loss": "a function (output, target) -> scalar tensor",
+    "optimizer": "a function (parameters) -> torch.optim.Optimizer",
+    "scheduler": "a function (optimizer) -> torch.optim.lr_scheduler.LRScheduler",
+    "step": "a function (module, optimizer, x, y) -> (loss, output)",
+    "metric": "a function (output, target) -> number of correct predictions",
+}
+_CLIP = "a number > 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +61,46 @@ class Learning:
     metric: Metric | None = None
     reduction: Literal["mean", "sum"] = "mean"
 
+    def __post_init__(self) -> None:
+        for name in ("loss", "optimizer", "scheduler", "step", "metric"):
+            value = getattr(self, name)
+            wanted = name in ("loss", "optimizer") or value is not None
+            if wanted and not callable(value):
+                raise TypeError(
+                    f"simulate({name}=…): {_SIGNATURES[name]} is wanted, not {described(value)}"
+                )
+            if isinstance(value, type) and issubclass(value, nn.Module):
+                raise TypeError(
+                    f"simulate({name}={value.__name__}): {_SIGNATURES[name]} is wanted, such as "
+                    f"an instance, {value.__name__}()"
+                )
+        if self.clip is not None:
+            if not check_number("simulate", "clip", self.clip, _CLIP) > 0:
+                raise ValueError(f"simulate(clip={self.clip!r}): {_CLIP} is wanted")
+            if self.step is not None:
+                raise ValueError(
+                    "simulate(clip=…, step=…): an own step clips for itself, with "
+                    "torch.nn.utils.clip_grad_norm_(module.parameters(), …)"
+                )
+
     def train(
         self, module: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
     ) -> tuple[Tensor, Any]:
         """One update; returns the loss before it, and the output that it was measured on."""
         if self.step is not None:
-            return self.step(module, optimizer, x, y)
-        optimizer.zero_grad(set_to_none=True)
+            made: object = self.step(module, optimizer, x, y)
+            if not isinstance(made, tuple) or len(made) != 2:
+                raise TypeError(f"step must return (loss, output), but returned {made!r:.80}")
+            return check_loss(made[0]).detach(), made[1]
+        module.zero_grad(set_to_none=True)
         output = module(x)
         check_shapes(output, y)
-        loss = self.loss(output, y)
+        loss = check_loss(self.loss(output, y))
+        if not loss.requires_grad:
+            raise ValueError(
+                "the loss does not depend on the model's trainable parameters: is it made from the "
+                "output, without detach(), item() or torch.no_grad()?"
+            )
         loss.backward()
         if self.clip is not None:
             nn.utils.clip_grad_norm_(module.parameters(), self.clip)
@@ -75,15 +125,29 @@ class Program:
         """A batch on the program's device, floating numbers in the models' dtype."""
         x, y = (
             part.to(self.device, self.layout.dtype if part.is_floating_point() else part.dtype)
-            for part in batch
+            for part in map(_trainable_on, batch)
         )
         return x, y
+
+    def optimizer_settings(self) -> str:
+        """The optimiser and its settings, as text that tells one from another."""
+        optimizer = make_optimizer(self.learning.optimizer, copy.deepcopy(self.prototype))
+        groups = [
+            {key: value for key, value in sorted(group.items()) if key != "params"}
+            for group in optimizer.param_groups
+        ]
+        return f"{type(optimizer).__name__} {groups}"
 
     def initial_row(self) -> Tensor:
         """The common initial model."""
         row = torch.empty(self.layout.width, dtype=self.layout.dtype, device=self.device)
         self.layout.write(self.prototype, row)
         return row
+
+
+def _trainable_on(part: Tensor) -> Tensor:
+    """A tensor made under `torch.inference_mode` as one that autograd takes."""
+    return part.clone() if part.is_inference() else part
 
 
 class Schedule:
@@ -96,7 +160,13 @@ class Schedule:
     def __init__(self, learning: Learning, module: nn.Module) -> None:
         assert learning.scheduler is not None
         self._optimizer = make_optimizer(learning.optimizer, copy.deepcopy(module))
-        self._scheduler = learning.scheduler(self._optimizer)
+        made: object = learning.scheduler(self._optimizer)
+        if not isinstance(made, LRScheduler) or isinstance(made, ReduceLROnPlateau):
+            raise TypeError(
+                f"simulate(scheduler=…): {_SIGNATURES['scheduler']} is wanted that depends on the "
+                f"round alone, but it returned {type(made).__name__}"
+            )
+        self._scheduler = made
         self._table = [self._settings()]
 
     def at(self, round: int) -> list[dict[str, Any]]:
@@ -112,7 +182,7 @@ class Schedule:
 
     def _settings(self) -> list[dict[str, Any]]:
         return [
-            {key: value for key, value in group.items() if key != "params"}
+            {key: copy.deepcopy(value) for key, value in group.items() if key != "params"}
             for group in self._optimizer.param_groups
         ]
 
@@ -127,21 +197,36 @@ def prepare(
     dtype: torch.dtype | None,
 ) -> Program:
     """Make the model once, in a forked random state, and try one batch on a copy of it."""
+    if dtype not in (None, torch.float32, torch.float64):
+        raise TypeError(
+            f"simulate(dtype={dtype!r}): torch.float32, torch.float64 or None is wanted"
+        )
     prototype = make_model(model, seed).to(device=device, dtype=dtype)
     layout = Layout.of(prototype)
     program = Program(learning, prototype, layout, seed, device, None, Randomness.NONE)
     trial = copy.deepcopy(prototype)
     optimizer = make_optimizer(learning.optimizer, trial)
+    if learning.step is None:
+        _refuse_closures(optimizer)
     outputs: list[Any] = []
+    slots = _slots(trial)
     x, y = program.placed(batch)
 
     def step() -> None:
-        loss, output = learning.train(trial.train(), optimizer, x, y)
-        check_loss(loss)
-        outputs.append(output)
+        outputs.append(learning.train(trial.train(), optimizer, x, y)[1])
 
     randomness = probe(step, seed)
+    for name, slot in _slots(trial).items():
+        if slots.get(name) is not slot:
+            raise TypeError(
+                f"the model's forward pass puts a new tensor into {name}: write into the one that "
+                f"is there, as in self.{name.rpartition('.')[2]}.copy_(…), so that each learner "
+                "keeps its own"
+            )
     metric = learning.metric or default_metric(outputs[0], y)
+    if metric is not None:
+        with torch.no_grad():
+            check_count_of(metric, outputs[0], y)
     schedule = Schedule(learning, prototype) if learning.scheduler else None
     return Program(learning, prototype, layout, seed, device, metric, randomness, schedule)
 
@@ -153,11 +238,12 @@ def make_model(model: Callable[[], nn.Module], seed: int) -> nn.Module:
             f"model must be a function without arguments that returns a torch.nn.Module, but is "
             f"{type(model).__name__}; a ready network goes in as lambda: copy.deepcopy(network)"
         )
-    with torch.random.fork_rng():
-        torch.manual_seed(seeds.integer(seed, "model"))
+    with forked():
+        reseed(seeds.integer(seed, "model"))
         module = model()
     if not isinstance(module, nn.Module):
         raise TypeError(f"model() must return a torch.nn.Module, but returned {module!r:.80}")
+    refuse_lazy(module)
     return copy.deepcopy(module)
 
 
@@ -170,4 +256,23 @@ def make_optimizer(factory: OptimizerFactory, module: nn.Module) -> torch.optim.
             "optimizer must be a function (parameters) -> torch.optim.Optimizer, but it returned "
             f"{optimizer!r:.80}"
         )
+    known = set(map(id, trainable))
+    if not all(id(p) in known for group in optimizer.param_groups for p in group["params"]):
+        raise ValueError(
+            "optimizer must be made from the parameters that it is handed, but holds others: is "
+            "it lambda parameters: …(parameters, …)?"
+        )
     return optimizer
+
+
+def _slots(module: nn.Module) -> dict[str, Tensor]:
+    return dict((*module.named_parameters(), *module.named_buffers()))
+
+
+def _refuse_closures(optimizer: torch.optim.Optimizer) -> None:
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise TypeError(
+            f"{type(optimizer).__name__} evaluates the loss several times a step, through a "
+            "closure: give simulate a step=(module, optimizer, x, y) -> (loss, output) that does so"
+        )

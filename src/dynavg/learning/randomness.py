@@ -8,7 +8,9 @@ the global generator; `probe` sees that too, and such a model runs on one worker
 learner and round.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -20,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from dynavg import seeds
 
-__all__ = ["KEYED", "KeyedRandom", "Randomness", "keep_mask", "probe"]
+__all__ = ["KEYED", "KeyedRandom", "Randomness", "forked", "keep_mask", "probe", "reseed"]
 
 
 class Randomness(Enum):
@@ -92,7 +94,9 @@ class KeyedRandom(TorchFunctionMode):
 
 
 def _dropout(dims: Callable[[Tensor], Iterable[int]]) -> Callable[..., Tensor]:
-    """Dropout whose mask has the shape that `dims` gives and is broadcast over the rest."""
+    """Dropout whose mask has the shape that `dims` gives and is broadcast over the rest. Where it
+    draws nothing, torch's own function does the rest.
+    """
 
     def keyed(
         mode: KeyedRandom,
@@ -104,16 +108,24 @@ def _dropout(dims: Callable[[Tensor], Iterable[int]]) -> Callable[..., Tensor]:
         train: bool = True,
     ) -> Tensor:
         if not (training and train and 0 < p < 1):
-            return func(input, p, training and train)
+            flags = (training and train, inplace) if inplace else (training and train,)
+            return func(input, p, *flags)
         mask = mode.mask(dims(input), p, input.device).to(input.dtype)
         return input.mul_(mask) if inplace else input * mask
 
     return keyed
 
 
-def _channels(spatial: int) -> Callable[[Tensor], Iterable[int]]:
-    """Whole channels at once: the trailing `spatial` dimensions share a draw."""
-    return lambda input: (*input.shape[: input.ndim - spatial], *(1,) * spatial)
+def _channels(unbatched: int | None) -> Callable[[Tensor], Iterable[int]]:
+    """Whole channels at once. As in torch, the channel is the second dimension, or the first where
+    an input of so many dimensions is one sample.
+    """
+
+    def dims(input: Tensor) -> Iterable[int]:
+        first = 1 if input.ndim == unbatched else 2
+        return (*input.shape[:first], *(1,) * (input.ndim - first))
+
+    return dims
 
 
 def _with_generator(mode: KeyedRandom, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -153,9 +165,9 @@ KEYED: dict[Callable[..., Any], Callable[..., Any]] = {
     **dict.fromkeys(_DRAWING, _with_generator),
     F.dropout: _dropout(lambda input: input.shape),
     torch.dropout: _dropout(lambda input: input.shape),
-    F.dropout1d: _dropout(_channels(1)),
-    F.dropout2d: _dropout(_channels(2)),
-    F.dropout3d: _dropout(_channels(3)),
+    F.dropout1d: _dropout(_channels(2)),
+    F.dropout2d: _dropout(_channels(None)),
+    F.dropout3d: _dropout(_channels(4)),
 }
 """What replaces which function: called with the mode, the function and the function's arguments."""
 
@@ -171,15 +183,36 @@ def probe(step: Callable[[], object], seed: int) -> Randomness:
     <Randomness.ESCAPES: 'escapes'>
     """
     mode = KeyedRandom(seed)
-    with torch.random.fork_rng():
+    with forked():
         before = _global_states()
         with mode:
             step()
-        if any(not torch.equal(a, b) for a, b in zip(before, _global_states(), strict=True)):
+        if before != _global_states():
             return Randomness.ESCAPES
     return Randomness.KEYED if mode.calls else Randomness.NONE
 
 
-def _global_states() -> list[Tensor]:
+@contextmanager
+def forked() -> Iterator[None]:
+    """Afterwards the global generators of torch, NumPy and Python are as they were."""
+    python, array = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(array)  # noqa: NPY002
+
+
+def reseed(seed: int) -> None:
+    """Put the global generators of torch, NumPy and Python at one place."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    random.seed(seed)
+
+
+def _global_states() -> list[object]:
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return [torch.get_rng_state(), *cuda]
+    words = np.random.get_state()  # noqa: NPY002
+    torches = [state.numpy().tobytes() for state in (torch.get_rng_state(), *cuda)]
+    return [*torches, [np.asarray(word).tobytes() for word in words], random.getstate()]

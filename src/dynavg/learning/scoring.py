@@ -1,11 +1,13 @@
 """What a batch's outputs are worth: shapes that fit, predictions that are correct."""
 
+import math
 from collections.abc import Callable
+from numbers import Real
 
 import torch
 from torch import Tensor
 
-__all__ = ["Metric", "check_loss", "check_shapes", "default_metric"]
+__all__ = ["Metric", "check_count_of", "check_loss", "check_shapes", "default_metric"]
 
 Metric = Callable[[Tensor, Tensor], Tensor | float]
 """(output, target) -> the number of correct predictions in the batch."""
@@ -15,7 +17,8 @@ def check_shapes(output: object, target: Tensor) -> None:
     """Refuse an output and a target that a loss would silently broadcast against each other."""
     if not isinstance(output, Tensor) or output.shape == target.shape:
         return
-    if not target.is_floating_point() and output.ndim == target.ndim + 1:
+    classes = not target.is_floating_point() and output.ndim == target.ndim + 1
+    if classes and output.shape[1] > 1:
         return
     try:
         torch.broadcast_shapes(output.shape, target.shape)
@@ -28,10 +31,10 @@ def check_shapes(output: object, target: Tensor) -> None:
 
 
 def check_loss(loss: object) -> Tensor:
-    """The loss, if it is one number that can be differentiated."""
+    """The loss, if it is one number in a tensor."""
     if not isinstance(loss, Tensor) or loss.ndim != 0:
         came = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-        raise TypeError(f"the loss must return a scalar tensor (shape ()), but returned {came}")
+        raise TypeError(f"the loss must be a scalar tensor (shape ()), but is {came}")
     return loss
 
 
@@ -46,10 +49,22 @@ def default_metric(output: object, target: Tensor) -> Metric | None:
     """
     if not isinstance(output, Tensor):
         return None
-    if not target.is_floating_point():
-        return _classes if output.ndim == 2 and target.ndim == 1 else None
+    if not target.is_floating_point() and output.ndim == 2 and target.ndim == 1:
+        return _classes
     one_logit = output.numel() == target.numel() == len(target)
     return _logit if one_logit and bool(((target == 0) | (target == 1)).all()) else None
+
+
+def check_count_of(metric: Metric, output: Tensor, target: Tensor) -> None:
+    """Refuse a metric that does not give one number for a batch."""
+    count: object = metric(output, target)
+    single = isinstance(count, Tensor) and count.ndim == 0
+    if not single and (isinstance(count, Tensor) or not isinstance(count, Real)):
+        came = f"shape {tuple(count.shape)}" if isinstance(count, Tensor) else repr(count)
+        raise TypeError(
+            "metric(output, target) must return one number, how many predictions of the batch are "
+            f"correct, but returned {came:.80}"
+        )
 
 
 def _classes(output: Tensor, target: Tensor) -> Tensor:
@@ -57,4 +72,8 @@ def _classes(output: Tensor, target: Tensor) -> Tensor:
 
 
 def _logit(output: Tensor, target: Tensor) -> Tensor:
-    return ((output > 0) == (target > 0.5)).sum()
+    """NaN where a target is neither 0 nor 1: the first batch alone does not make a regression a
+    classification.
+    """
+    correct = ((output.reshape(-1) > 0) == (target.reshape(-1) > 0.5)).sum()
+    return torch.where(((target == 0) | (target == 1)).all(), correct, math.nan)

@@ -54,6 +54,10 @@ class Shard(ABC):
         """Rounds first…last of every learner."""
 
     @abstractmethod
+    def counters(self, id: int) -> list[Tensor]:
+        """A learner's buffers that are in no row, such as BatchNorm's counters."""
+
+    @abstractmethod
     def forget(self, ids: Iterable[int]) -> None:
         """Reset these learners' optimiser state."""
 

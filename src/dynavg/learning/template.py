@@ -8,20 +8,25 @@ Templates belong to one thread.
 import copy
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dynavg import seeds
 from dynavg.learning.program import Program, make_optimizer
-from dynavg.learning.randomness import KeyedRandom, Randomness
-from dynavg.learning.scoring import check_loss
+from dynavg.learning.randomness import KeyedRandom, Randomness, reseed
+from dynavg.learning.scoring import check_shapes
 
 __all__ = ["OptimizerState", "Template"]
 
 OptimizerState = dict[int, dict[str, Any]]
 """An optimiser's state by the place of the parameter, not by the template's parameter object."""
+
+
+_EVALUATION = 1 << 62
+"""In place of a learner's id, where the averaged model draws: far from all learners."""
 
 
 class Template:
@@ -33,7 +38,8 @@ class Template:
         self.optimizer = make_optimizer(program.learning.optimizer, self.module)
         self._parameters = [p for p in self.module.parameters() if p.requires_grad]
         self._slots = program.layout.slots(self.module)
-        self._counters = integer_buffers(self.module)
+        self._counters = program.layout.counters(self.module)
+        self._fresh = self.state()
         keyed = program.randomness is Randomness.KEYED
         self._mode = KeyedRandom(program.seed) if keyed else None
 
@@ -48,9 +54,12 @@ class Template:
             slot.data = view
         for counter, own in zip(self._counters, counters, strict=False):
             counter.data = own
+        state = state or copy.deepcopy(self._fresh)
         self.optimizer.state = defaultdict(
-            dict, {self._parameters[place]: entry for place, entry in (state or {}).items()}
+            dict, {self._parameters[place]: entry for place, entry in state.items()}
         )
+        for parameter in self._parameters:
+            parameter.grad = None
 
     def state(self) -> OptimizerState:
         """The state that the optimiser has built up for the current learner."""
@@ -70,34 +79,33 @@ class Template:
             settings = program.schedule.at(round)
             for group, values in zip(self.optimizer.param_groups, settings, strict=True):
                 group.update(values)
-        if program.randomness is Randomness.ESCAPES:
-            torch.manual_seed(seeds.integer(program.seed, "escaped", learner, round))
         self.module.train()
-        if self._mode is None:
+        with self._random_at(learner, round):
             loss, output = program.learning.train(self.module, self.optimizer, x, y)
-        else:
-            self._mode.aim(learner, round)
-            with self._mode:
-                loss, output = program.learning.train(self.module, self.optimizer, x, y)
-        loss = check_loss(loss)
         if program.learning.reduction == "mean":
             loss = loss * len(y)
         with torch.no_grad():
             return loss, None if program.metric is None else program.metric(output, y)
 
+    def _random_at(self, learner: int, round: int) -> AbstractContextManager[object]:
+        if self.program.randomness is Randomness.ESCAPES:
+            reseed(seeds.integer(self.program.seed, "escaped", learner, round))
+        if self._mode is None:
+            return nullcontext()
+        self._mode.aim(learner, round)
+        return self._mode
+
     @torch.no_grad()
-    def score(self, batch: tuple[Tensor, Tensor]) -> tuple[float, float]:
+    def score(self, batch: tuple[Tensor, Tensor], part: int, round: int) -> tuple[float, float]:
         """The current learner's loss summed over a batch, and correct predictions (0 where there is
-        no metric), without learning.
+        no metric), without learning. What is random even now is keyed to the part and the round.
         """
         program = self.program
         x, y = program.placed(batch)
-        output = self.module.eval()(x)
-        scale = len(y) if program.learning.reduction == "mean" else 1
-        loss = float(program.learning.loss(output, y)) * scale
+        with self._random_at(_EVALUATION + part, round):
+            output = self.module.eval()(x)
+            check_shapes(output, y)
+            loss = float(program.learning.loss(output, y))
+        if program.learning.reduction == "mean":
+            loss *= len(y)
         return loss, float(program.metric(output, y)) if program.metric else 0.0
-
-
-def integer_buffers(module: nn.Module) -> list[Tensor]:
-    """The buffers that stay with a learner whatever happens, such as BatchNorm's counters."""
-    return [buffer for buffer in module.buffers() if not buffer.is_floating_point()]

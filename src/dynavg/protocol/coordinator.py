@@ -15,8 +15,10 @@ to say:
 
 Violations gather in `pending` until `CheckDue` opens a resolution with all of them: in lock-step
 an engine raises it when the round's violators have spoken, in free pace as soon as there is one.
-A violation that comes while a resolution is open waits for the next one, unless it crosses a query
-to the same learner: then it is the reply, and counts as a violation too.
+A violation that comes while a resolution is open waits for the next one, unless the same learner
+is asked, before or after: then it is the reply, and counts as a violation too (asked after, it gets
+no query: it waits, and would not answer). The first word of a learner stands until it gets a model;
+what it says when it has given up waiting and speaks again is ignored.
 
 Who can still take part is the resolution's own matter: a learner that is missing, refused, stale
 or gone is no longer among its `members`, so "𝓑 = [m]" means all who can be had. A learner that
@@ -183,19 +185,22 @@ class Coordinator:
         resolution = self._open
         if event.id not in self.members:
             raise self._illegal(event, "it is not a member")
-        if event.id in self.pending:
-            raise self._illegal(event, "its violation is already waiting to be resolved")
-        if resolution is not None and event.id in resolution.held:
-            raise self._illegal(event, "its model is already in the balancing set")
         if resolution is not None and event.id in resolution.awaited:
-            if event.epoch == self.epoch:
-                resolution.violators.append(event.id)
-                resolution.crossed += 1
-            return self._news(resolution, (Arrival(event.id, event.epoch, event.weight),))
+            return self._crossed(resolution, (event,))
+        if event.id in self.pending or (resolution is not None and event.id in resolution.held):
+            return ()  # it gave up waiting and speaks again; its first word stands
         if event.epoch != self.epoch:
             return (Refresh(event.id, self.epoch),)
         self.pending[event.id] = event
         return ()
+
+    def _crossed(self, resolution: Resolution, events: Iterable[Violated]) -> Instructions:
+        """Violations of learners that are awaited: replies, and violations all the same."""
+        events = tuple(events)
+        violators = [event.id for event in events if event.epoch == self.epoch]
+        resolution.violators.extend(violators)
+        resolution.crossed += len(violators)
+        return self._news(resolution, tuple(Arrival(e.id, e.epoch, e.weight) for e in events))
 
     def _check_due(self, event: CheckDue) -> Instructions:
         resolution = Resolution.opened(
@@ -208,7 +213,7 @@ class Coordinator:
         resolution = self._current(event)
         if resolution is None:
             return ()
-        late = frozenset(resolution.missing)
+        late = resolution.settled
         got = tuple(arrival for arrival in event.got if arrival.id not in late)
         missing = tuple(id for id in event.missing if id not in late)
         refused = tuple(id for id in event.refused if id not in late)
@@ -260,14 +265,16 @@ class Coordinator:
         situation = resolution.situation(stage, distance, self.seed, self.last_synced)
         self._state, move = self.operator.step(self._state, situation)
         match move:
-            case Rest():
+            case Rest() if stage is Stage.OPENED:
                 return ()
             case Ask():
                 return self._ask(resolution, move)
-            case Average():
+            case Average() if resolution.held and stage is not Stage.AVERAGED:
                 return self._average(resolution, move.measure)
-            case Publish():
+            case Publish() if stage is Stage.AVERAGED and set(move.ids) <= set(resolution.members):
                 return self._close(resolution, move)
+            case _:
+                raise ValueError(f"{self.operator} answers {move} to {situation}")
 
     def _ask(self, resolution: Resolution, move: Ask) -> Instructions:
         allowed = set(resolution.members) - resolution.held.keys()
@@ -278,8 +285,13 @@ class Coordinator:
             )
         self._enter(resolution, Phase.COLLECTING)
         resolution.await_(move.ids)
+        spoken = [self.pending.pop(id) for id in move.ids if id in self.pending]
+        instructions = self._crossed(resolution, spoken)
+        silent = tuple(id for id in move.ids if id in resolution.awaited)
+        if not silent:
+            return instructions
         request = Expect if move.unasked else Query
-        return (request(resolution.number, move.ids), Deadline(resolution.number, self.patience))
+        return (request(resolution.number, silent), Deadline(resolution.number, self.patience))
 
     def _average(self, resolution: Resolution, measure: bool) -> Instructions:
         self._enter(resolution, Phase.AVERAGING)
@@ -302,7 +314,10 @@ class Coordinator:
         for id in move.ids:
             self.last_synced[id] = resolution.round
         send = Send(resolution.number, move.ids, move.as_reference, self.epoch)
-        refresh = resolution.refresh & set(self.members) - set(move.ids)
+        stale = self.pending.keys() if move.as_reference else set()
+        refresh = (resolution.refresh | stale) - set(move.ids)
+        for id in (*move.ids, *refresh):  # who gets a model starts from it: its word is void
+            self.pending.pop(id, None)
         return (
             Persist(resolution.outcome(move)),
             *((send,) if move.ids else ()),

@@ -7,7 +7,7 @@ codec, never from a formula here.
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from dynavg.protocol.messages import COORDINATOR, MessageType
@@ -98,6 +98,21 @@ class Ledger:
             "header_bytes": self._header,
             "payload_bytes": self._payload,
         }
+
+    def state(self) -> dict[str, "array[int]"]:
+        """The settled messages in the form that `load` takes; cheap to write down."""
+        return {
+            "round": self._round,
+            "type": self._type,
+            "learner": self._learner,
+            "header": self._header,
+            "payload": self._payload,
+        }
+
+    def load(self, state: Mapping[str, Iterable[int]]) -> None:
+        """The inverse of `state`: continue that book."""
+        for name, column in self.state().items():
+            column[:] = array(column.typecode, state[name])
 
     def rows(self) -> list[dict[str, int | str]]:
         """The book message by message."""

@@ -26,6 +26,7 @@ class Resolution:
     held: dict[int, float]
     stages: list[list[int]]
     awaited: dict[int, None] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
     missing: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
     refresh: set[int] = field(default_factory=set)
@@ -48,9 +49,15 @@ class Resolution:
             stages=[list(violators)],
         )
 
+    @property
+    def settled(self) -> set[int]:
+        """Those who were asked and are not awaited any more: further news of them is late."""
+        return self.asked - self.awaited.keys()
+
     def await_(self, ids: tuple[int, ...]) -> None:
         """A collection begins; its arrivals become a stage of their own."""
         self.awaited = dict.fromkeys(ids)
+        self.asked.update(ids)
         self.stages.append([])
         self.queries += 1
 
