@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
-from dynavg.learning.vectors import squared_distance
+from dynavg.learning.vectors import squared_distances
 
 __all__ = ["Shard", "Trace"]
 
@@ -76,7 +76,7 @@ class Shard(ABC):
     def distances(self, reference: Tensor) -> list[float]:
         """Each learner's squared distance from the reference, over the parameters."""
         parameters = self.program.layout.parameters
-        return [squared_distance(row[:parameters], reference[:parameters]) for row in self.rows]
+        return squared_distances(list(self.rows[:, :parameters]), reference[:parameters])
 
     def install(self, ids: Iterable[int], vector: Tensor, since: Tensor | None = None) -> None:
         """Give these learners a model; the progress made since `since` is added on top of it."""
