@@ -63,6 +63,7 @@ class _Listed:
             for place, batch in enumerate(batches)
         )
         self.length: int | None = len(self._batches)
+        self.shapes = {(x.shape, y.shape) for x, y in self._batches}
 
     def batch(self, round: int) -> tuple[Tensor, Tensor]:
         if not 1 <= round <= len(self._batches):
@@ -153,6 +154,13 @@ class GivenStreams:
     def learners(self) -> int:
         """How many sources there are."""
         return len(self._sources)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all batches are known, and have one shape."""
+        listed = [source for source in self._sources if isinstance(source, _Listed)]
+        shapes = set().union(*(source.shapes for source in listed))
+        return len(listed) == len(self._sources) and len(shapes) == 1
 
     @property
     def in_order(self) -> bool:

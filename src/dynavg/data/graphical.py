@@ -103,6 +103,11 @@ class GraphicalModel:
         """How many learners there are."""
         return self._learners
 
+    @property
+    def uniform(self) -> bool:
+        """True: all batches have one size."""
+        return True
+
     def rounds(self) -> int | None:
         """None: endless."""
         return None

@@ -24,6 +24,9 @@ CACHE_BYTES = 64 * 2**20
 class Order(Protocol):
     """Positions of samples: a function of learner and round."""
 
+    batch_sizes: tuple[int, ...]
+    """Each learner's."""
+
     def positions(self, learner: int, round: int) -> Tensor:
         """Positions (int64) of the samples in the learner's batch of that round."""
         ...
@@ -54,8 +57,8 @@ class Dealt:
     def __init__(self, count: int, batch_sizes: Sequence[int], seed: int) -> None:
         self._count = count
         self._seed = seed
-        self._sizes = tuple(batch_sizes)
-        *offsets, self._round_size = accumulate(self._sizes, initial=0)
+        self.batch_sizes = tuple(batch_sizes)
+        *offsets, self._round_size = accumulate(self.batch_sizes, initial=0)
         self._offsets = tuple(offsets)
         kept = max(2, CACHE_BYTES // (8 * count))
         self._epoch = lru_cache(maxsize=kept)(self._permutation)
@@ -67,7 +70,7 @@ class Dealt:
     def positions(self, learner: int, round: int) -> Tensor:
         """A stretch of the permutations, past all rounds before and all learners before."""
         start = (round - 1) * self._round_size + self._offsets[learner]
-        return _stretch(start, self._sizes[learner], self._count, self._epoch)
+        return _stretch(start, self.batch_sizes[learner], self._count, self._epoch)
 
     def share(self, learner: int) -> Tensor:
         """What the learner gets of the first epoch."""
@@ -81,7 +84,7 @@ class Fixed:
 
     def __init__(self, shares: Sequence[Tensor], batch_sizes: Sequence[int], seed: int) -> None:
         self._shares = tuple(shares)
-        self._sizes = tuple(batch_sizes)
+        self.batch_sizes = tuple(batch_sizes)
         self._seed = seed
         longest = max(len(share) for share in self._shares)
         kept = max(2 * len(self._shares), CACHE_BYTES // (8 * longest))
@@ -94,7 +97,7 @@ class Fixed:
 
     def positions(self, learner: int, round: int) -> Tensor:
         """A stretch of the learner's own permutations, past its rounds before."""
-        size = self._sizes[learner]
+        size = self.batch_sizes[learner]
         count = len(self._shares[learner])
         return _stretch((round - 1) * size, size, count, lambda k: self._epoch(learner, k))
 

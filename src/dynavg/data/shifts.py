@@ -53,6 +53,11 @@ class Rotated:
         """As many as the streams have."""
         return self._streams.learners
 
+    @property
+    def uniform(self) -> bool:
+        """As the streams."""
+        return bool(getattr(self._streams, "uniform", False))
+
     def rounds(self) -> int | None:
         """As many as the streams have."""
         return self._streams.rounds()
@@ -147,6 +152,11 @@ class Permuted:
     def learners(self) -> int:
         """As many as the streams have."""
         return self._streams.learners
+
+    @property
+    def uniform(self) -> bool:
+        """As the streams."""
+        return bool(getattr(self._streams, "uniform", False))
 
     def rounds(self) -> int | None:
         """As many as the streams have."""

@@ -35,6 +35,11 @@ class Split:
         """How many learners share the dataset."""
         return self._learners
 
+    @property
+    def uniform(self) -> bool:
+        """Whether all learners have batches of one size."""
+        return len(set(self._order.batch_sizes)) == 1
+
     def rounds(self) -> int | None:
         """None: endless."""
         return None

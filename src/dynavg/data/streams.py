@@ -22,7 +22,8 @@ Batch: TypeAlias = tuple[Tensor, Tensor]
 class Streams(Protocol):
     """The batches of `learners` learners. Samples run along the first dimension of x and y.
 
-    Streams that can only be read in order, round after round, say so with `in_order = True`.
+    Streams that can only be read in order, round after round, say so with `in_order = True`; those
+    whose batches all have one shape with `uniform = True` (small models then run faster).
     """
 
     @property

@@ -29,6 +29,8 @@ from dynavg.learning.initial import initial_rows
 from dynavg.learning.looped import Looped
 from dynavg.learning.program import Learning, Program, prepare
 from dynavg.learning.randomness import Randomness, forked
+from dynavg.learning.shard import Shard
+from dynavg.learning.stacked import LARGEST, Stacked, can_stack
 from dynavg.learning.template import Template
 from dynavg.operators import NoSync
 from dynavg.protocol.operator import Operator
@@ -37,6 +39,9 @@ __all__ = ["serial", "simulate"]
 
 BLOCK = 8
 """Learners per looped shard: small enough to share the work out, whatever the worker count."""
+
+STACK = 25
+"""Learners per stacked shard, where there are enough of them for every worker."""
 
 
 def simulate(  # noqa: PLR0913
@@ -61,7 +66,7 @@ def simulate(  # noqa: PLR0913
     evaluate: tuple[Any, int] | None = None,
     callbacks: Sequence[Callable[[Check], object]] = (),
     divergence: bool = False,
-    shard: Literal["auto", "looped"] = "auto",
+    shard: Literal["auto", "looped", "stacked"] = "auto",
     workers: int | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -92,7 +97,8 @@ def simulate(  # noqa: PLR0913
         evaluate: (dataset, every): held-out loss and accuracy of the averaged model.
         callbacks: Called with a `Check` after every check.
         divergence: Measure δ before and after every check, and count false alarms.
-        shard: How learners are stepped.
+        shard: How learners are stepped: one after the other, or a block of them at once. "auto"
+            stacks small models where that is possible; `result.shard` says what it chose.
         workers: Worker threads; None takes all cores. Their number changes no bit of the result.
         progress: True shows it, False does not, None shows it on a terminal.
         checkpoint: A file for the run's whole state; Ctrl-C writes it, too.
@@ -117,7 +123,7 @@ def simulate(  # noqa: PLR0913
             "on_sync": (on_sync, ("keep", "reset")),
             "buffers": (buffers, ("average", "local")),
             "reduction": (reduction, ("mean", "sum")),
-            "shard": (shard, ("auto", "looped")),
+            "shard": (shard, ("auto", "looped", "stacked")),
         }
         _check(operator, seed, init_noise)
         for name, (value, allowed) in choices.items():
@@ -127,7 +133,6 @@ def simulate(  # noqa: PLR0913
         settings = {
             "on_sync": on_sync,
             "reduction": reduction,
-            "shard": shard,
             "clip": clip,
             "dtype": str(dtype),
             "init_noise": init_noise,
@@ -156,14 +161,15 @@ def simulate(  # noqa: PLR0913
         rows = initial_rows(program, streams.learners, init_noise)
         if held_out is not None:
             _try_out(held_out[0], program, rows[0])
-        shards = _looped(program, streams, rows, on_sync)
+        kind = _shard_kind(shard, program, streams, on_sync)
+        shards = _shards(kind, program, streams, rows, on_sync)
         count = _workers(workers, program)
         with Workers.started(count) as pool, progress_on(progress, rounds) as show:
             simulation = Simulation(plan, program, streams, rows, shards, pool)
             if kept is None:
                 simulation.run(show)
             else:
-                mark = fingerprint(simulation, streams, settings)
+                mark = fingerprint(simulation, streams, settings | {"shard": kind})
                 begin(simulation, kept, mark, streams)
                 with keep_checkpoints(kept.path, kept.every, mark) as at_rest:
                     simulation.run(show, at_rest)
@@ -180,7 +186,7 @@ def simulate(  # noqa: PLR0913
         rows=rows,
         mean_row=mean_row,
         counters=[shard.counters(id) for shard in shards for id in shard.ids],
-        shard="looped",
+        shard=kind,
     )
 
 
@@ -255,12 +261,34 @@ def _undisturbed() -> Iterator[None]:
         yield
 
 
-def _looped(
-    program: Program, streams: Streams, rows: Tensor, on_sync: Literal["keep", "reset"]
-) -> list[Looped]:
+def _shard_kind(
+    wanted: str, program: Program, streams: Streams, on_sync: str
+) -> Literal["looped", "stacked"]:
+    """What "auto" means is decided by what is run, never by how fast it is."""
+    small = program.layout.parameters <= LARGEST and streams.learners > 1
+    if wanted == "looped" or (wanted == "auto" and not small):
+        return "looped"
+    reason = can_stack(program, streams, on_sync)
+    if reason is not None and wanted == "stacked":
+        raise ValueError(f"simulate(shard='stacked'): {reason}")
+    return "looped" if reason is not None else "stacked"
+
+
+def _shards(
+    kind: Literal["looped", "stacked"],
+    program: Program,
+    streams: Streams,
+    rows: Tensor,
+    on_sync: Literal["keep", "reset"],
+) -> list[Shard]:
     templates = threading.local()
-    starts = range(0, len(rows), BLOCK)
-    blocks = [range(start, min(start + BLOCK, len(rows))) for start in starts]
+    size = BLOCK if kind == "looped" else max(1, min(STACK, -(-len(rows) // 4)))
+    starts = range(0, len(rows), size)
+    blocks = [range(start, min(start + size, len(rows))) for start in starts]
+    if kind == "stacked":
+        return [
+            Stacked(program, streams, ids, rows[ids.start : ids.stop], templates) for ids in blocks
+        ]
     return [
         Looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
         for ids in blocks

@@ -67,11 +67,13 @@ class Layout:
         return zlib.crc32(data) << 32 | zlib.crc32(data[::-1])
 
     def views(self, row: Tensor) -> Iterator[Tensor]:
-        """The row's pieces as views in their shapes: parameters, then buffers."""
+        """The row's pieces as views in their shapes: parameters, then buffers. Of several rows
+        (learners × width), each piece is a stack (learners × shape).
+        """
         start = 0
         for shape in (*self.shapes, *self.buffer_shapes):
             stop = start + shape.numel()
-            yield row[start:stop].view(shape)
+            yield row[..., start:stop].view(*row.shape[:-1], *shape)
             start = stop
 
     def slots(self, module: nn.Module) -> list[Tensor]:

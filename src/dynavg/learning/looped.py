@@ -14,7 +14,7 @@ from torch import Tensor
 from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
 from dynavg.learning.shard import Shard, Trace
-from dynavg.learning.template import OptimizerState, Template
+from dynavg.learning.template import OptimizerState, Template, add_state, state_tensors
 
 __all__ = ["Looped"]
 
@@ -37,17 +37,10 @@ class Looped(Shard):
         counters = program.layout.counters(program.prototype)
         self._counters = [[counter.clone() for counter in counters] for _ in ids]
 
-    @property
-    def template(self) -> Template:
-        """This thread's template, shared with the other shards that it runs."""
-        if not hasattr(self._templates, "template"):
-            self._templates.template = Template(self.program)
-        template: Template = self._templates.template
-        return template
-
     def run(self, first: int, last: int) -> Trace:
         """Rounds first…last of every learner."""
-        template, size = self.template, (len(self.ids), last - first + 1)
+        template = Template.of_thread(self._templates, self.program)
+        size = (len(self.ids), last - first + 1)
         losses = torch.empty(size, dtype=self.rows.dtype, device=self.rows.device)
         samples = torch.empty(size, dtype=torch.int64)
         counted = self.program.metric is not None
@@ -79,36 +72,23 @@ class Looped(Shard):
             self._optimizer[id - self.ids.start] = {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Optimiser states and integer buffers, by learner; a number becomes a tensor."""
+        """Optimiser states and integer buffers, by learner."""
         tensors: dict[str, Tensor] = {}
         for place, learner in enumerate(self.ids):
             for number, counter in enumerate(self._counters[place]):
                 tensors[f"counter/{learner}/{number}"] = counter
-            for parameter, entry in self._optimizer[place].items():
-                for key, value in entry.items():
-                    kind = _KINDS.get(type(value))
-                    if kind is None:
-                        raise TypeError(
-                            f"the optimiser keeps a {type(value).__name__} as {key!r} in its "
-                            "state: only tensors and numbers can go into a checkpoint"
-                        )
-                    name = f"{kind}/{learner}/{parameter}/{key}"
-                    tensors[name] = torch.as_tensor(value)
+            tensors |= state_tensors(learner, self._optimizer[place])
         return tensors
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`; what belongs to other learners is passed over."""
         self._optimizer = [{} for _ in self.ids]
         for name, tensor in tensors.items():
-            kind, learner, number, *key = name.split("/", 3)
+            kind, learner, number, *_ = name.split("/")
             if int(learner) not in self.ids:
                 continue
             place = int(learner) - self.ids.start
             if kind == "counter":
                 self._counters[place][int(number)].copy_(tensor)
             else:
-                value = tensor.to(self.rows.device) if kind == "tensor" else tensor.item()
-                self._optimizer[place].setdefault(int(number), {})[key[0]] = value
-
-
-_KINDS: dict[type, str] = {Tensor: "tensor", bool: "number", int: "number", float: "number"}
+                add_state(self._optimizer[place], name, tensor, self.rows.device)

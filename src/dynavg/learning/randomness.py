@@ -35,18 +35,21 @@ class Randomness(Enum):
 
 def keep_mask(
     shape: Iterable[int], p: float, seed: int, learner: int, round: int, call: int
-) -> Tensor:
-    """What dropout multiplies with: 0 with probability p (to 16 bits), else 1/(1 − p); float32.
+) -> tuple[Tensor, float]:
+    """Which entries dropout keeps (booleans, on the CPU), and what they are multiplied with.
 
-    Drawn on the CPU, 16 bits an entry: drawing is most of dropout's cost.
+    Drawing is most of dropout's cost, so an entry gets one byte where that gives p exactly
+    (0.5, 0.25) and two otherwise; the factor belongs to the probability that came of it.
     """
     size = torch.Size(shape)
-    entries = size.numel()
+    width = np.int8 if float(p * 2**8).is_integer() else np.int16
+    values = 2 ** (8 * width().itemsize)
     source = seeds.generator(seed, "dropout", learner, round, call).bit_generator
-    words = source.random_raw((entries + 3) // 4).view(np.uint16)[:entries]
-    dropped = min(int(p * 2**16 + 0.5), 2**16 - 1)
-    scale = np.float32(2**16 / (2**16 - dropped))
-    return torch.from_numpy((words >= dropped) * scale).view(size)
+    words = source.random_raw(-(-size.numel() * width().itemsize // 8))
+    drawn = torch.from_numpy(words.view(width)[: size.numel()]).view(size)
+    dropped = min(int(p * values + 0.5), values - 1)
+    # Uniform words read as signed numbers: `dropped` of them lie below this bound.
+    return drawn >= dropped - values // 2, values / (values - dropped)
 
 
 class KeyedRandom(TorchFunctionMode):
@@ -85,12 +88,14 @@ class KeyedRandom(TorchFunctionMode):
         place = seeds.integer(self.seed, "torch", self.learner, self.round, self.next_call())
         return torch.Generator(device).manual_seed(place)
 
-    def mask(self, shape: Iterable[int], p: float, device: torch.device) -> Tensor:
-        """What dropout multiplies with at the next place."""
+    def mask(self, shape: Iterable[int], p: float, device: torch.device) -> tuple[Tensor, float]:
+        """Which entries dropout keeps at the next place, and what they are multiplied with."""
+        call = self.next_call()
         if device.type == "cpu":
-            return keep_mask(shape, p, self.seed, self.learner, self.round, self.next_call())
-        drawn = torch.rand(tuple(shape), device=device, generator=self.generator(device))
-        return (drawn >= p) / (1 - p)
+            return keep_mask(shape, p, self.seed, self.learner, self.round, call)
+        place = seeds.integer(self.seed, "dropout", self.learner, self.round, call)
+        source = torch.Generator(device).manual_seed(place)
+        return torch.rand(tuple(shape), device=device, generator=source) >= p, 1 / (1 - p)
 
 
 def _dropout(dims: Callable[[Tensor], Iterable[int]]) -> Callable[..., Tensor]:
@@ -110,8 +115,14 @@ def _dropout(dims: Callable[[Tensor], Iterable[int]]) -> Callable[..., Tensor]:
         if not (training and train and 0 < p < 1):
             flags = (training and train, inplace) if inplace else (training and train,)
             return func(input, p, *flags)
-        mask = mode.mask(dims(input), p, input.device).to(input.dtype)
-        return input.mul_(mask) if inplace else input * mask
+        keep, scale = mode.mask(dims(input), p, input.device)
+        if inplace:
+            return input.mul_(keep.to(input.dtype).mul_(scale))
+        # x · keep · scale in one pass; only its name says that it is dropout's own gradient.
+        dropped: Tensor = torch.ops.aten.native_dropout_backward(
+            input, keep.expand_as(input), scale
+        )
+        return dropped
 
     return keyed
 

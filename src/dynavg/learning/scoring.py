@@ -7,7 +7,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-__all__ = ["Metric", "check_count_of", "check_loss", "check_shapes", "default_metric"]
+__all__ = ["Metric", "check_count_of", "check_loss", "check_shapes", "counts_of", "default_metric"]
 
 Metric = Callable[[Tensor, Tensor], Tensor | float]
 """(output, target) -> the number of correct predictions in the batch."""
@@ -65,6 +65,19 @@ def check_count_of(metric: Metric, output: Tensor, target: Tensor) -> None:
             "metric(output, target) must return one number, how many predictions of the batch are "
             f"correct, but returned {came:.80}"
         )
+
+
+def counts_of(metric: Metric | None, output: Tensor, target: Tensor) -> Tensor:
+    """The metric of each learner in a stack (learners × batch × …)."""
+    assert metric is not None, "only asked where predictions are counted"
+    if metric is _classes:
+        return (output.argmax(2) == target).sum(1)
+    if metric is _logit:
+        target = target.flatten(1)
+        correct = ((output.flatten(1) > 0) == (target > 0.5)).sum(1)
+        return torch.where(((target == 0) | (target == 1)).all(1), correct, math.nan)
+    counts = [float(metric(*pair)) for pair in zip(output, target, strict=True)]
+    return torch.tensor(counts, device=output.device)
 
 
 def _classes(output: Tensor, target: Tensor) -> Tensor:

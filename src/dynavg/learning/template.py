@@ -6,6 +6,7 @@ Templates belong to one thread.
 """
 
 import copy
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +20,7 @@ from dynavg.learning.program import Program, make_optimizer
 from dynavg.learning.randomness import KeyedRandom, Randomness, reseed
 from dynavg.learning.scoring import check_shapes
 
-__all__ = ["OptimizerState", "Template"]
+__all__ = ["OptimizerState", "Template", "add_state", "state_tensors"]
 
 OptimizerState = dict[int, dict[str, Any]]
 """An optimiser's state by the place of the parameter, not by the template's parameter object."""
@@ -43,13 +44,23 @@ class Template:
         keyed = program.randomness is Randomness.KEYED
         self._mode = KeyedRandom(program.seed) if keyed else None
 
+    @classmethod
+    def of_thread(cls, templates: threading.local, program: Program) -> "Template":
+        """This thread's template, shared by all shards that it runs."""
+        if not hasattr(templates, "template"):
+            templates.template = cls(program)
+        template: Template = templates.template
+        return template
+
     def look_at(
         self,
         row: Tensor,
         counters: Sequence[Tensor] = (),
         state: OptimizerState | None = None,
     ) -> None:
-        """Become the learner whose model, integer buffers and optimiser state these are."""
+        """Become the learner whose model, integer buffers and optimiser state these are; or, of
+        several rows, all of these learners at once.
+        """
         for slot, view in zip(self._slots, self.program.layout.views(row), strict=True):
             slot.data = view
         for counter, own in zip(self._counters, counters, strict=False):
@@ -75,17 +86,21 @@ class Template:
         """
         program = self.program
         x, y = program.placed(batch)
-        if program.schedule is not None:
-            settings = program.schedule.at(round)
-            for group, values in zip(self.optimizer.param_groups, settings, strict=True):
-                group.update(values)
-        self.module.train()
+        self.prepare(round)
         with self._random_at(learner, round):
             loss, output = program.learning.train(self.module, self.optimizer, x, y)
         if program.learning.reduction == "mean":
             loss = loss * len(y)
         with torch.no_grad():
             return loss, None if program.metric is None else program.metric(output, y)
+
+    def prepare(self, round: int) -> None:
+        """Set module and optimiser up for a round of training."""
+        if self.program.schedule is not None:
+            settings = self.program.schedule.at(round)
+            for group, values in zip(self.optimizer.param_groups, settings, strict=True):
+                group.update(values)
+        self.module.train()
 
     def _random_at(self, learner: int, round: int) -> AbstractContextManager[object]:
         if self.program.randomness is Randomness.ESCAPES:
@@ -109,3 +124,28 @@ class Template:
         if program.learning.reduction == "mean":
             loss *= len(y)
         return loss, float(program.metric(output, y)) if program.metric else 0.0
+
+
+def state_tensors(owner: int, state: OptimizerState) -> dict[str, Tensor]:
+    """An optimiser's state by names that `add_state` understands; a number becomes a tensor."""
+    tensors: dict[str, Tensor] = {}
+    for parameter, entry in state.items():
+        for key, value in entry.items():
+            kind = _KINDS.get(type(value))
+            if kind is None:
+                raise TypeError(
+                    f"the optimiser keeps a {type(value).__name__} as {key!r} in its state: only "
+                    "tensors and numbers can go into a checkpoint"
+                )
+            tensors[f"{kind}/{owner}/{parameter}/{key}"] = torch.as_tensor(value)
+    return tensors
+
+
+def add_state(state: OptimizerState, name: str, tensor: Tensor, device: torch.device) -> None:
+    """Put one of these tensors back into a state."""
+    kind, _, parameter, key = name.split("/", 3)
+    value = tensor.to(device) if kind == "tensor" else tensor.item()
+    state.setdefault(int(parameter), {})[key] = value
+
+
+_KINDS: dict[type, str] = {Tensor: "tensor", bool: "number", int: "number", float: "number"}

@@ -1,0 +1,144 @@
+"""Learners stepped all at once: one batched computation for a block of them.
+
+A small network spends its time in calls, not in arithmetic; a block of learners shares the calls.
+The user's optimiser works on the stacked parameters, which is bitwise what it does on each alone
+for the optimisers in `SAME_BITS` (tried out in the tests). Forward and backward agree with the
+plain way to rounding. Blocks have a fixed size, so the number of threads changes nothing.
+"""
+
+import copy
+import threading
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from dynavg.data.streams import Streams
+from dynavg.learning.broadcasting import Broadcasting, NotBroadcastable
+from dynavg.learning.looped import Looped
+from dynavg.learning.program import Program, make_optimizer
+from dynavg.learning.scoring import counts_of
+from dynavg.learning.shard import Shard, Trace
+from dynavg.learning.template import OptimizerState, Template, add_state, state_tensors
+
+__all__ = ["SAME_BITS", "Stacked", "can_stack"]
+
+SAME_BITS = (
+    torch.optim.SGD,
+    torch.optim.Adam,
+    torch.optim.AdamW,
+    torch.optim.RMSprop,
+)
+"""Optimisers that treat every entry of a parameter alike, whatever the parameter's shape."""
+
+LARGEST = 250_000
+"""Parameters of a model beyond which a learner's step is arithmetic, not calls."""
+
+
+class Stacked(Shard):
+    """A shard whose learners take each step together."""
+
+    def __init__(
+        self,
+        program: Program,
+        streams: Streams,
+        ids: range,
+        rows: Tensor,
+        templates: threading.local | None = None,
+    ) -> None:
+        super().__init__(program, streams, ids, rows, "keep")
+        self._templates = threading.local() if templates is None else templates
+        self._optimizer: OptimizerState = {}
+        self._mode = Broadcasting(program.seed)
+
+    def run(self, first: int, last: int) -> Trace:
+        """Rounds first…last of all learners."""
+        template, size = Template.of_thread(self._templates, self.program), len(self.ids)
+        template.look_at(self.rows, (), self._optimizer)
+        losses = self.rows.new_empty(size, last - first + 1)
+        samples = torch.empty(losses.shape, dtype=torch.int64)
+        counted = self.program.metric is not None
+        correct = torch.empty(losses.shape, device=self.rows.device) if counted else None
+        for column, round in enumerate(range(first, last + 1)):
+            x, y = self.program.placed(self._batch(round))
+            template.prepare(round)
+            template.optimizer.zero_grad(set_to_none=True)
+            self._mode.aim(self.ids, round)
+            with self._mode:
+                output = template.module(x)
+                each = self.program.learning.loss(output, y)
+            if each.shape != (size,):
+                raise NotBroadcastable(f"a loss of shape {tuple(each.shape)} for {size} learners")
+            each.sum().backward()
+            template.optimizer.step()
+            batch_size = y.shape[1]
+            mean = self.program.learning.reduction == "mean"
+            losses[:, column] = each.detach() * (batch_size if mean else 1)
+            samples[:, column] = batch_size
+            if correct is not None:
+                with torch.no_grad():
+                    correct[:, column] = counts_of(self.program.metric, output, y)
+        self._optimizer = template.state()
+        return Trace(losses, samples, correct)
+
+    def _batch(self, round: int) -> tuple[Tensor, Tensor]:
+        """The learners' batches of a round, stacked."""
+        batches = [self.streams.at(learner, round) for learner in self.ids]
+        shapes = {(x.shape, y.shape) for x, y in batches}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"round {round}: stacked learners need batches of one shape, but learners "
+                f"{self.ids.start} to {self.ids.stop - 1} have {len(shapes)} (pass shard='looped')"
+            )
+        return torch.stack([x for x, _ in batches]), torch.stack([y for _, y in batches])
+
+    def counters(self, id: int) -> list[Tensor]:
+        """None: models with such buffers are not stacked."""
+        return []
+
+    def forget(self, ids: Iterable[int]) -> None:
+        """Not possible for single learners; `can_stack` leaves such runs to looped shards."""
+        raise NotBroadcastable("resetting the optimiser state of single learners")
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The optimiser state of the block."""
+        return state_tensors(self.ids.start, self._optimizer)
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `tensors`; what belongs to other blocks is passed over."""
+        self._optimizer = {}
+        for name, tensor in tensors.items():
+            if int(name.split("/")[1]) == self.ids.start:
+                add_state(self._optimizer, name, tensor, self.rows.device)
+
+
+def can_stack(program: Program, streams: Streams, on_sync: str) -> str | None:
+    """None if the learners can be stacked, else the reason why not.
+
+    A function of what is run, never of the time it takes. Two learners with different weights take
+    two steps both ways; stacking is allowed if they come out the same.
+    """
+    learning, layout = program.learning, program.layout
+    if learning.step is not None or learning.clip is not None or on_sync == "reset":
+        return "an own step, clipping and on_sync='reset' are done learner by learner"
+    if layout.buffer_names or layout.counters(program.prototype):
+        return "the model has buffers"
+    optimizer = make_optimizer(learning.optimizer, copy.deepcopy(program.prototype))
+    if type(optimizer) not in SAME_BITS or optimizer.defaults.get("fused"):
+        return f"{type(optimizer).__name__} may treat a stack otherwise than its parts"
+    if not getattr(streams, "uniform", False):
+        return "the streams do not promise batches of one shape"
+    ids = range(2) if streams.learners > 1 else range(1)
+    start = torch.stack([program.initial_row() * factor for factor in (1.0, 0.75)[: len(ids)]])
+    if program.schedule is not None:
+        program.schedule.extend(2)
+    plain, stacked = start.clone(), start.clone()
+    try:
+        expected = Looped(program, streams, ids, plain).run(1, 2)
+        made = Stacked(program, streams, ids, stacked).run(1, 2)
+    except NotBroadcastable as error:
+        return f"the model or its loss uses {error}"
+    same = torch.allclose(stacked, plain, rtol=1e-4, atol=1e-6) and torch.allclose(
+        made.losses, expected.losses, rtol=1e-4, atol=1e-6
+    )
+    return None if same else "a trial step came out differently"
