@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynavg import seeds
-from dynavg.data.arguments import probability as checked_probability
-from dynavg.data.arguments import rounds_ascending, whole
+from dynavg.arguments import probability as checked_probability
+from dynavg.arguments import rounds_ascending, whole
 
 __all__ = ["DriftTimes", "drift_times"]
 

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 from torch import Tensor
 
-from dynavg.data.arguments import described
+from dynavg.arguments import described
 
 __all__ = ["GivenStreams", "checked_batch"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dynavg import seeds
-from dynavg.data.arguments import described, whole
+from dynavg.arguments import described, whole
 from dynavg.data.drift_times import DriftTimes, drift_times
 
 __all__ = ["Concept", "GraphicalModel", "Segment", "drift"]

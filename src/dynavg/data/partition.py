@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dynavg.data.arguments import whole
+from dynavg.arguments import whole
 from dynavg.data.samples import Samples, labels_of
 
 __all__ = [

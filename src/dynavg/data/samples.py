@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import IterableDataset, TensorDataset
 
-from dynavg.data.arguments import described
+from dynavg.arguments import described
 
 __all__ = ["Samples", "as_samples", "labels_of"]
 

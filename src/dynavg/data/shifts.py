@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from dynavg import seeds
-from dynavg.data.arguments import described, whole
+from dynavg.arguments import described, whole
 from dynavg.data.drift_times import drift_times
 from dynavg.data.streams import Streams, as_streams
 

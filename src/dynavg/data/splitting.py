@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dynavg import seeds
-from dynavg.data.arguments import described, whole
+from dynavg.arguments import described, whole
 from dynavg.data.order import Dealt, Fixed, Order
 from dynavg.data.partition import BY_NAME, Iid, Partitioner
 from dynavg.data.samples import Samples, as_samples, labels_of

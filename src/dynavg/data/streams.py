@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from torch import Tensor
 
-from dynavg.data.arguments import described, whole
+from dynavg.arguments import described, whole
 from dynavg.data.given import GivenStreams
 
 __all__ = ["Batch", "Streams", "as_streams"]

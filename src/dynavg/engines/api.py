@@ -1,47 +1,42 @@
 """`simulate` and `serial`: arguments checked, parts put together, one run, its result."""
 
-import math
-import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from dynavg.arguments import check_choice, check_count, check_number
-from dynavg.data.arguments import described
-from dynavg.data.samples import Samples, as_samples
+from dynavg.arguments import check_choice, check_count
 from dynavg.data.streams import Streams, as_streams
+from dynavg.engines.checking import (
+    check_flags,
+    check_operator,
+    check_rounds,
+    checked_callbacks,
+    checked_checkpoints,
+    checked_device,
+    checked_held_out,
+    checked_workers,
+    try_out,
+)
 from dynavg.engines.history import DivergedError
-from dynavg.engines.persistence import Checkpoints, begin, fingerprint, keep_checkpoints
+from dynavg.engines.persistence import begin, fingerprint, keep_checkpoints
 from dynavg.engines.progress import progress_on
 from dynavg.engines.result import Result
 from dynavg.engines.serial import SerialStreams
 from dynavg.engines.simulation import Check, Plan, Simulation
-from dynavg.engines.workers import Workers, available_workers
+from dynavg.engines.workers import Workers
 from dynavg.learning.initial import initial_rows
-from dynavg.learning.looped import Looped
-from dynavg.learning.program import Learning, Program, prepare
-from dynavg.learning.randomness import Randomness, forked
-from dynavg.learning.shard import Shard
-from dynavg.learning.stacked import LARGEST, Stacked, can_stack
-from dynavg.learning.template import Template
+from dynavg.learning.kinds import make_shards, shard_kind
+from dynavg.learning.program import Learning, prepare
+from dynavg.learning.randomness import forked
 from dynavg.operators import NoSync
 from dynavg.protocol.operator import Operator
 
 __all__ = ["serial", "simulate"]
-
-BLOCK = 8
-"""Learners per looped shard: small enough to share the work out, whatever the worker count."""
-
-STACK = 25
-"""Learners per stacked shard, where there are enough of them for every worker."""
 
 
 def simulate(  # noqa: PLR0913
@@ -125,11 +120,11 @@ def simulate(  # noqa: PLR0913
             "reduction": (reduction, ("mean", "sum")),
             "shard": (shard, ("auto", "looped", "stacked")),
         }
-        _check(operator, seed, init_noise)
+        check_operator(operator, seed, init_noise)
         for name, (value, allowed) in choices.items():
             check_choice("simulate", name, value, allowed)
-        _check_flags(divergence=divergence, progress=False if progress is None else progress)
-        kept = _checkpoints(checkpoint, checkpoint_every, resume)
+        check_flags(divergence=divergence, progress=False if progress is None else progress)
+        kept = checked_checkpoints(checkpoint, checkpoint_every, resume)
         settings = {
             "on_sync": on_sync,
             "reduction": reduction,
@@ -141,10 +136,10 @@ def simulate(  # noqa: PLR0913
             "scheduler": _name(scheduler),
         }
         learning = Learning(loss, optimizer, scheduler, clip, step, metric, reduction)
-        callbacks, held_out = _callbacks(callbacks), _held_out("simulate", evaluate)
-        place = _device(device)
+        callbacks, held_out = checked_callbacks(callbacks), checked_held_out("simulate", evaluate)
+        place = checked_device(device)
         streams = as_streams(streams)
-        _check_rounds("simulate", rounds, streams)
+        check_rounds("simulate", rounds, streams)
         program = prepare(model, learning, streams.at(0, 1), seed=seed, device=place, dtype=dtype)
         plan = Plan(
             operator=operator,
@@ -160,10 +155,10 @@ def simulate(  # noqa: PLR0913
             program.schedule.extend(rounds)
         rows = initial_rows(program, streams.learners, init_noise)
         if held_out is not None:
-            _try_out(held_out[0], program, rows[0])
-        kind = _shard_kind(shard, program, streams, on_sync)
-        shards = _shards(kind, program, streams, rows, on_sync)
-        count = _workers(workers, program)
+            try_out(held_out[0], program, rows[0])
+        kind = shard_kind(shard, program, streams, on_sync)
+        shards = make_shards(kind, program, streams, rows, on_sync)
+        count = checked_workers(workers, program)
         with Workers.started(count) as pool, progress_on(progress, rounds) as show:
             simulation = Simulation(plan, program, streams, rows, shards, pool)
             if kept is None:
@@ -224,10 +219,10 @@ def serial(  # noqa: PLR0913
     """
     check_choice("serial", "batch", batch, ("sequential", "joint"))
     every = check_count("serial", "checkpoint_every", checkpoint_every)
-    _held_out("serial", evaluate)
+    checked_held_out("serial", evaluate)
     with _undisturbed():
         streams = as_streams(streams)
-    _check_rounds("serial", rounds, streams)
+    check_rounds("serial", rounds, streams)
     one = SerialStreams(streams, batch)
     try:
         result = simulate(
@@ -261,139 +256,5 @@ def _undisturbed() -> Iterator[None]:
         yield
 
 
-def _shard_kind(
-    wanted: str, program: Program, streams: Streams, on_sync: str
-) -> Literal["looped", "stacked"]:
-    """What "auto" means is decided by what is run, never by how fast it is."""
-    small = program.layout.parameters <= LARGEST and streams.learners > 1
-    if wanted == "looped" or (wanted == "auto" and not small):
-        return "looped"
-    reason = can_stack(program, streams, on_sync)
-    if reason is not None and wanted == "stacked":
-        raise ValueError(f"simulate(shard='stacked'): {reason}")
-    return "looped" if reason is not None else "stacked"
-
-
-def _shards(
-    kind: Literal["looped", "stacked"],
-    program: Program,
-    streams: Streams,
-    rows: Tensor,
-    on_sync: Literal["keep", "reset"],
-) -> list[Shard]:
-    templates = threading.local()
-    size = BLOCK if kind == "looped" else max(1, min(STACK, -(-len(rows) // 4)))
-    starts = range(0, len(rows), size)
-    blocks = [range(start, min(start + size, len(rows))) for start in starts]
-    if kind == "stacked":
-        return [
-            Stacked(program, streams, ids, rows[ids.start : ids.stop], templates) for ids in blocks
-        ]
-    return [
-        Looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
-        for ids in blocks
-    ]
-
-
-def _checkpoints(path: object, every: object, resume: object) -> Checkpoints | None:
-    _check_flags(resume=resume)
-    if path is None:
-        if resume:
-            raise ValueError("simulate(resume=True): checkpoint= has to say from which file")
-        return None
-    if not isinstance(path, str | PathLike):
-        raise TypeError(f"simulate(checkpoint={path!r:.80}): the path of a file is wanted")
-    return Checkpoints(
-        Path(path), check_count("simulate", "checkpoint_every", every), resume is True
-    )
-
-
 def _name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
-
-
-def _workers(workers: int | None, program: Program) -> int:
-    count = available_workers() if workers is None else check_count("simulate", "workers", workers)
-    if program.randomness is not Randomness.ESCAPES:
-        return count
-    warnings.warn(
-        "the model draws random numbers that cannot be keyed to a learner (dropout inside a fused "
-        "operation, for example): it runs on one worker, reseeded per learner and round",
-        stacklevel=3,
-    )
-    return 1
-
-
-def _check(operator: object, seed: object, init_noise: object) -> None:
-    """All that can be said before anything of the user's is called."""
-    wanted = ("every", "weights", "measures", "unasked", "init", "step")
-    if isinstance(operator, type) or not all(hasattr(operator, name) for name in wanted):
-        raise TypeError(
-            "simulate(operator=…): an operator is wanted, such as dynavg.Dynamic(delta=0.5), "
-            "dynavg.Periodic(every=10) or dynavg.NoSync(), not "
-            f"{operator if isinstance(operator, type) else described(operator)}"
-        )
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise TypeError(f"simulate(seed={seed!r:.80}): a whole number is wanted")
-    noise = check_number("simulate", "init_noise", init_noise, "a finite number >= 0")
-    if not 0 <= noise < math.inf:
-        raise ValueError(f"simulate(init_noise={init_noise!r}): a finite number >= 0 is wanted")
-
-
-def _check_flags(**flags: object) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise TypeError(f"simulate({name}={value!r:.80}): True or False is wanted")
-
-
-def _check_rounds(owner: str, rounds: object, streams: Streams) -> None:
-    wanted, there = check_count(owner, "rounds", rounds), streams.rounds()
-    if there is not None and there < wanted:
-        raise ValueError(
-            f"{owner}(rounds={wanted}): the streams have only {there} batches for every learner"
-        )
-
-
-def _callbacks(callbacks: object) -> tuple[Callable[[Check], object], ...]:
-    made = tuple(callbacks) if isinstance(callbacks, list | tuple) else None
-    if made is None or not all(map(callable, made)):
-        raise TypeError(
-            "simulate(callbacks=…): a list of functions (check) -> … is wanted, not "
-            f"{described(callbacks)}"
-        )
-    return made
-
-
-def _device(device: object) -> torch.device:
-    if not isinstance(device, str | torch.device):
-        raise TypeError(
-            f"simulate(device=…): a name such as 'cpu' is wanted, not {described(device)}"
-        )
-    try:
-        place = torch.device(device)
-        torch.zeros(1, device=place).item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"simulate(device={device!r}): cannot compute there: {reason}") from None
-    return place
-
-
-def _held_out(owner: str, evaluate: object) -> tuple[Samples, int] | None:
-    if evaluate is None:
-        return None
-    if not isinstance(evaluate, tuple) or len(evaluate) != 2:
-        raise TypeError(
-            f"{owner}(evaluate=…): (dataset, every) is wanted, not {described(evaluate)}"
-        )
-    return as_samples(evaluate[0]), check_count(owner, "evaluate[1]", evaluate[1])
-
-
-def _try_out(samples: Samples, program: Program, row: Tensor) -> None:
-    """Evaluate on a few samples now: a mistake there should not show after hundreds of rounds."""
-    template = Template(program)
-    template.look_at(row)
-    try:
-        template.score(samples.take(torch.arange(min(len(samples), 8))), part=0, round=0)
-    except Exception as error:
-        error.add_note("raised by the first samples of simulate(evaluate=(dataset, every))")
-        raise

@@ -163,6 +163,8 @@ class Result:
         if 0 < violated < len(self.checks):
             return ()
         squared = [c.distance_median for c in self.checks if c.distance_median is not None]
+        if not squared:  # learners of a fleet keep their distances to themselves
+            return ()
         if getattr(self.operator, "distance", None) == "norm":
             squared = [distance**0.5 for distance in squared]
         low, high = np.quantile(squared, [0.1, 0.9])

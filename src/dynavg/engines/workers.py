@@ -36,12 +36,13 @@ class Workers:
         """Start `count` threads; afterwards the caller's thread count is what it was."""
         before = torch.get_num_threads()
         torch.set_num_threads(1)
+        pool = ThreadPoolExecutor(
+            count, "dynavg-worker", initializer=torch.set_num_threads, initargs=(1,)
+        )
         try:
-            with ThreadPoolExecutor(
-                count, "dynavg-worker", initializer=torch.set_num_threads, initargs=(1,)
-            ) as pool:
-                yield cls(pool, count)
+            yield cls(pool, count)
         finally:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C may leave work that nobody waits for
             torch.set_num_threads(before)
 
     def map(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:

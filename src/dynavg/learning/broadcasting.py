@@ -172,26 +172,33 @@ def _loss(func: Callable[..., Tensor], classes: bool = False) -> Callable[..., T
         settings = {
             name: value
             for name, value in named.items()
-            if value not in (None, -100, 0.0) or name not in _NEUTRAL
+            if name not in _NEUTRAL or isinstance(value, Tensor) or value != _NEUTRAL[name]
         }
         if rest or settings or reduction not in ("mean", "sum"):
             raise NotBroadcastable(f"{func.__name__} with {settings or 'other arguments'}")
         learners = input.shape[0]
+        counted: Tensor | int = input[0].numel()
         if classes:
             if input.ndim != 3 or target.ndim != 2 or target.is_floating_point():
                 raise NotBroadcastable(f"{func.__name__} of other shapes than (B, C) and (B,)")
+            counted = (target != _IGNORED).sum(1)
             input, target = input.flatten(0, 1), target.flatten(0, 1)
         elif input.shape != target.shape:
             raise NotBroadcastable(f"{func.__name__} that broadcasts its target")
         each = func(input, target, reduction="none").view(learners, -1)
-        return each.mean(1) if reduction == "mean" else each.sum(1)
+        return each.sum(1) / counted if reduction == "mean" else each.sum(1)
 
     return answer
 
 
-_NEUTRAL = frozenset(
-    {"weight", "size_average", "reduce", "pos_weight", "ignore_index", "label_smoothing"}
-)
+_IGNORED = -100
+"""torch's default for class numbers that count neither in the loss nor in its mean."""
+
+_NEUTRAL = {
+    **dict.fromkeys(("weight", "size_average", "reduce", "pos_weight")),
+    "ignore_index": _IGNORED,
+    "label_smoothing": 0.0,
+}
 _ELEMENTWISE: frozenset[Callable[..., Any]] = frozenset(
     {
         *(F.elu, F.gelu, F.hardtanh, F.leaky_relu, F.logsigmoid, F.relu, F.sigmoid, F.silu),

@@ -73,7 +73,7 @@ class Layout:
         start = 0
         for shape in (*self.shapes, *self.buffer_shapes):
             stop = start + shape.numel()
-            yield row[..., start:stop].view(*row.shape[:-1], *shape)
+            yield row[..., start:stop].view((*row.shape[:-1], *shape))
             start = stop
 
     def slots(self, module: nn.Module) -> list[Tensor]:

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from dynavg import seeds
-from dynavg.arguments import check_number
-from dynavg.data.arguments import described
+from dynavg.arguments import check_number, described
 from dynavg.learning.layout import Layout, refuse_lazy
 from dynavg.learning.randomness import Randomness, forked, probe, reseed
 from dynavg.learning.scoring import (

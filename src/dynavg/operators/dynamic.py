@@ -64,7 +64,8 @@ class Dynamic:
     @property
     def threshold(self) -> float:
         """The largest squared distance that is no violation."""
-        return self.delta**2 if self.distance == "norm" else float(self.delta)
+        delta = float(self.delta)
+        return delta * delta if self.distance == "norm" else delta
 
     def unasked(self, distance: float) -> Unasked:
         """The local condition; written so that a NaN violates it."""
@@ -82,7 +83,7 @@ class Dynamic:
             case Stage.COLLECTED:
                 crossed = state.violations + situation.crossed
                 return replace(state, violations=crossed), Average(measure=True)
-            case Stage.AVERAGED:
+            case Stage.AVERAGED:  # pragma: no branch
                 return self._judge(state, situation)
 
     def _open(self, state: DynamicState, situation: Situation) -> tuple[DynamicState, Move]:
@@ -103,7 +104,7 @@ class Dynamic:
                 return violations >= members
             case "exactly":
                 return violations == members
-            case "off":
+            case "off":  # pragma: no branch
                 return False
 
     def _judge(self, state: DynamicState, situation: Situation) -> tuple[DynamicState, Move]:

@@ -40,7 +40,7 @@ class FedAvg:
         check_choice("FedAvg", "weights", self.weights, ("equal", "samples"))
 
     def participants(self, members: int) -> int:
-        """⌈C·m⌉; rounded first, so that 0.3 · 10 = 3.0000000000000004 does not ask for 4."""
+        """⌈C·m⌉; rounded first, so that 0.07 · 100 = 7.000000000000001 does not ask for 8."""
         return math.ceil(round(self.fraction * members, 9))
 
     def unasked(self, distance: float) -> Unasked:
@@ -64,7 +64,7 @@ class FedAvg:
                 )
             case Stage.COLLECTED:
                 return state, Average(measure=False)
-            case Stage.AVERAGED:
+            case Stage.AVERAGED:  # pragma: no branch
                 full = self.receivers == "all" or len(situation.held) == len(members)
                 receivers = members if full else tuple(sorted(situation.held))
                 return state, Publish(receivers, as_reference=full, cause=Cause.SCHEDULED)

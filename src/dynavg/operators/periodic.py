@@ -49,7 +49,7 @@ class Periodic:
                 return state, Ask(members, unasked=True) if members else Rest()
             case Stage.COLLECTED:
                 return state, Average(measure=False)
-            case Stage.AVERAGED:
+            case Stage.AVERAGED:  # pragma: no branch
                 return state, Publish(situation.members, as_reference=True, cause=Cause.SCHEDULED)
 
 

@@ -101,7 +101,7 @@ class Learner:
                 self.waiting = False
                 self.epoch = epoch if as_reference else self.epoch
                 return (Adopt(as_reference),)
-            case GaveUp():
+            case GaveUp():  # pragma: no branch
                 self.waiting = False
                 return ()
 

@@ -1,0 +1,62 @@
+"""Which kind of shard steps the learners, and how they are cut into shards.
+
+Both are decided by what is run, never by how fast it is or how many workers there are: a result
+must not depend on the load of a machine.
+"""
+
+import threading
+from typing import Literal
+
+from torch import Tensor
+
+from dynavg.data.streams import Streams
+from dynavg.learning.looped import Looped
+from dynavg.learning.program import Program
+from dynavg.learning.shard import Shard
+from dynavg.learning.stacked import Stacked, can_stack
+
+__all__ = ["make_shards", "shard_kind"]
+
+LARGEST = 250_000
+"""Parameters of a model beyond which a learner's step is arithmetic, not calls."""
+
+LOOP = 8
+"""Learners per looped shard: small enough to share the work out."""
+
+STACK = 25
+"""Learners per stacked shard, where there are enough of them for every worker."""
+
+
+def shard_kind(
+    wanted: str, program: Program, streams: Streams, on_sync: str
+) -> Literal["looped", "stacked"]:
+    """What "auto" means is decided by what is run, never by how fast it is."""
+    small = program.layout.parameters <= LARGEST and streams.learners > 1
+    if wanted == "looped" or (wanted == "auto" and not small):
+        return "looped"
+    reason = can_stack(program, streams, on_sync)
+    if reason is not None and wanted == "stacked":
+        raise ValueError(f"simulate(shard='stacked'): {reason}")
+    return "looped" if reason is not None else "stacked"
+
+
+def make_shards(
+    kind: Literal["looped", "stacked"],
+    program: Program,
+    streams: Streams,
+    rows: Tensor,
+    on_sync: Literal["keep", "reset"],
+) -> list[Shard]:
+    """The learners in shards of that kind, each with its slice of the rows."""
+    templates = threading.local()
+    size = LOOP if kind == "looped" else max(1, min(STACK, -(-len(rows) // 4)))
+    starts = range(0, len(rows), size)
+    blocks = [range(start, min(start + size, len(rows))) for start in starts]
+    if kind == "stacked":
+        return [
+            Stacked(program, streams, ids, rows[ids.start : ids.stop], templates) for ids in blocks
+        ]
+    return [
+        Looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
+        for ids in blocks
+    ]
