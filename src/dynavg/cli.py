@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dynavg
-from dynavg.experiments import comparison
+from dynavg.experiments import comparison, speed
 from dynavg.protocol.ledger import readable_bytes
 from dynavg.records import Record
 from dynavg.report import figures
@@ -70,6 +71,35 @@ def demo(
         return
     Console().print(_table(runs))
     typer.echo(f"picture: {picture}")
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option(help="Smaller and noisier, in under a minute.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Measure how fast the simulator is, as ratios against baselines measured in the same run.
+
+    Run it on an idle machine: a busy one punishes the baseline more than the simulator.
+
+    Example: `dynavg bench --quick --json`
+    """
+    console = Console(stderr=True)
+    measured = []
+    for ratio in speed.measure(quick):
+        measured.append(ratio)
+        console.print(f"{ratio.name}: {ratio.ratio:.3g} ({ratio.reach})", highlight=False)
+    if as_json:
+        typer.echo(json.dumps([asdict(ratio) for ratio in measured], indent=2))
+        return
+    table = Table()
+    table.add_column("what")
+    for heading in ("ratio", "reach", "holds"):
+        table.add_column(heading, justify="right")
+    for ratio in measured:
+        holds = "yes" if ratio.holds else "no"
+        table.add_row(ratio.name, f"{ratio.ratio:.3g}", ratio.reach, holds)
+    Console().print(table)
 
 
 def _table(runs: dict[str, Record]) -> Table:
