@@ -138,7 +138,7 @@ class PlainLearner:
         return loss.item()
 
     def forget(self):
-        self.optimizer = self.make_optimizer([p for p in self.module.parameters()])
+        self.optimizer = self.make_optimizer(list(self.module.parameters()))
 
 
 def plain_nosync(streams, *arguments, **named):

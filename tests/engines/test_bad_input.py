@@ -23,8 +23,7 @@ REFUSED = {
     "an optimiser as operator": (
         {"operator": sgd(NETWORK.parameters())},
         TypeError,
-        "dynavg.Dynamic(delta=0.5), dynavg.Periodic(every=10) or dynavg.NoSync(), not an object "
-        "of type SGD",
+        "dynavg.Periodic(every=10) or dynavg.NoSync(), not an object of type SGD",
     ),
     # rounds
     "no rounds": ({"rounds": 0}, ValueError, "rounds=0): a whole number >= 1"),
@@ -143,8 +142,7 @@ REFUSED = {
     "a metric per sample": (
         {"metric": lambda output, target: output > target},
         TypeError,
-        "metric(output, target) must return one number, how many predictions of the batch are "
-        "correct, but returned shape (4, 1)",
+        "one number, how many predictions of the batch are correct, but returned shape (4, 1)",
     ),
     "a metric of nothing": ({"metric": lambda o, t: None}, TypeError, "but returned None"),
     # place and type

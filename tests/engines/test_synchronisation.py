@@ -93,8 +93,9 @@ def test_only_receivers_forget_their_optimiser_state():
     alone = run(**common | {"operator": NoSync()})
     reset = run(on_sync="reset", **common)
     drawn = reset.ledger.filter(type="query")["receiver"][0]
-    same = [torch.equal(vector(a), vector(b)) for a, b in zip(alone.models(), reset.models())]
-    assert same == [id != drawn for id in range(2)]
+    for id in range(2):
+        same = torch.equal(vector(alone.models()[id]), vector(reset.models()[id]))
+        assert same == (id != drawn)
 
 
 @pytest.mark.parametrize("buffers", ["average", "local"])
@@ -224,8 +225,8 @@ def test_noise_at_the_start_has_glorots_scale_on_weights_and_none_elsewhere():
     # Glorot's a = sqrt(6 / (fan in + fan out)), a convolution's fans times its kernel's places.
     limits = {"wide.weight": 3 * (6 / 50) ** 0.5, "convolution.weight": 3 * (6 / (24 * 25)) ** 0.5}
     start = dict(common.named_parameters())
-    for name in start:
-        noise = torch.stack([module.get_parameter(name) - start[name] for module in begun.models()])
+    for name, begin in start.items():
+        noise = torch.stack([module.get_parameter(name) - begin for module in begun.models()])
         if name not in limits:
             assert not noise.any(), name
             continue

@@ -137,7 +137,7 @@ DRAWING = {
     "multinomial": lambda: torch.multinomial(X, 2),
     "poisson": lambda: torch.poisson(X * 5),
     "a method": lambda: X.clone().uniform_(-1, 1),
-    "another method": lambda: (X * 0.5).bernoulli(),
+    "another method": (X * 0.5).bernoulli,
     "exponential_": lambda: torch.empty(5).exponential_(),
 }
 
@@ -177,7 +177,7 @@ PROBED = {
         Randomness.ESCAPES,
     ),
     "keyed and escaping": (lambda: F.gumbel_softmax(F.dropout(X)), Randomness.ESCAPES),
-    "NumPy": (lambda: np.random.rand(), Randomness.ESCAPES),  # noqa: NPY002
+    "NumPy": (np.random.rand, Randomness.ESCAPES),
 }
 
 

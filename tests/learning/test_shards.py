@@ -44,6 +44,7 @@ def made(kind, learners=3, ids=None, optimizer=adam, rounds=8, model=perceptron,
 
 @pytest.fixture(params=SHARDS)
 def kind(request):
+    """Which kind of shard; what holds for all runs through all."""
     return request.param
 
 
@@ -125,7 +126,13 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+PAIRS = [
+    *(("looped", name) for name in OPTIMIZERS),
+    *(("stacked", name) for name in ("Adam", "SGD", "momentum")),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_a_shard_goes_on_from_its_tensors_as_if_nothing_had_happened(kind, name):
     shard, other = (made(kind, optimizer=OPTIMIZERS[name]) for _ in range(2))
     shard.run(1, 3)

@@ -1,0 +1,59 @@
+"""`dynavg drive`: a model, or the best driver, drives; you watch and get the facts."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+__all__ = ["drive"]
+
+
+def drive(
+    model: Annotated[
+        str, typer.Argument(help="A .safetensors file of the driving network, or 'expert'.")
+    ],
+    track: Annotated[str, typer.Option(help="training, mirror, narrow or heldout.")] = "training",
+    day: Annotated[str, typer.Option(help="noon, morning, forest, evening or rough.")] = "noon",
+    laps: Annotated[int, typer.Option(min=1, help="Laps after which the drive is over.")] = 2,
+    gif: Annotated[
+        Path | None, typer.Option(help="Film what the car sees and where it is.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option("--map", help="Draw where it drove.")] = None,
+    udacity: Annotated[
+        bool, typer.Option("--udacity", help="Drive the original simulator, on port 4567.")
+    ] = False,
+    speed: Annotated[float, typer.Option(min=1, help="With --udacity: miles per hour.")] = 9.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+) -> None:
+    """Let a model drive until it leaves the road or has done its laps.
+
+    Examples: `dynavg drive expert --track narrow --gif out.gif`,
+    `dynavg drive model.safetensors --json`, `dynavg drive model.safetensors --udacity`
+    """
+    # Imported here: the package needs an extra, which the other commands do without.
+    from dynavg import driving  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if udacity:
+        console.print("waiting for the simulator on port 4567; Ctrl-C ends the drive")
+        served = driving.drive_simulator(model, speed)
+        typer.echo(json.dumps(asdict(served)) if as_json else str(served))
+        return
+    result = driving.drive(
+        model, driving.Start(track, day=day), laps=laps, gif=gif, map_picture=picture
+    )
+    if as_json:
+        typer.echo(json.dumps(result.as_dict(), indent=2))
+        return
+    Console().print(
+        f"{result.model} on {result.track}, {result.day}: {result.outcome} after "
+        f"{result.t:.1f} s and {result.laps:.2f} laps; {result.crossings} crossings, "
+        f"{result.t_line:.1f} s on a sideline",
+        highlight=False,
+    )
+    for written in (gif, picture):
+        if written is not None:
+            typer.echo(f"picture: {written}")

@@ -1,0 +1,62 @@
+"""What a person types, and what comes back."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import dynavg
+from dynavg.cli import app, main
+from dynavg.experiments import speed
+
+run = CliRunner().invoke
+
+
+def test_help_names_every_command():
+    shown = run(app, ["--help"]).stdout
+    assert all(name in shown for name in ("demo", "bench", "drive", "version"))
+
+
+@pytest.mark.parametrize("command", ["demo", "bench", "drive"])
+def test_help_of_a_command_shows_an_example(command):
+    assert f"dynavg {command}" in " ".join(run(app, [command, "--help"]).stdout.split())
+
+
+def test_version_is_the_packages():
+    assert run(app, ["version"]).stdout.strip() == dynavg.__version__
+
+
+def test_drive_prints_the_facts_as_json_only():
+    facts = json.loads(
+        run(app, ["drive", "expert", "--track", "narrow", "--laps", "1", "--json"]).stdout
+    )
+    assert facts["outcome"] == "finished"
+    assert {"t", "crossings", "t_line", "laps"} <= facts.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["drive", "nobody"], "no model at nobody"),
+        (["drive", "expert", "--track", "moon"], "unknown track 'moon'"),
+        (["demo", "--data", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line(monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr("sys.argv", ["dynavg", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.startswith("dynavg: ")
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+def test_bench_prints_ratios_as_json_only(monkeypatch):
+    ratios = [speed.Measured.at_least("a", 2.0, 1.5), speed.Measured.at_most("b", 2.0, 1.5)]
+    monkeypatch.setattr(speed, "measure", lambda quick: iter(ratios))
+    assert json.loads(run(app, ["bench", "--json"]).stdout) == [
+        {"name": "a", "ratio": 2.0, "reach": "≥ 1.5", "holds": True},
+        {"name": "b", "ratio": 2.0, "reach": "≤ 1.5", "holds": False},
+    ]
