@@ -11,7 +11,7 @@ from tests.theory.examples import STRATEGIES, dynamics, scripts, seeds
 from tests.theory.scripted import play, script
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(weights="samples"), scripts(equal_sizes=False))
 def test_t7_the_sample_weighted_mean_is_invariant(operator, script):
     for check in play(script, operator).checks:
@@ -23,7 +23,7 @@ def test_t7_the_sample_weighted_mean_is_invariant(operator, script):
         )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     dynamics(weights="samples"),
     scripts(equal_sizes=True, walks=("gaussian", "together", "apart", "bursts")),

@@ -12,7 +12,7 @@ from tests.theory.examples import STRATEGIES, dynamics, scripts, seeds
 from tests.theory.scripted import play, script
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(), scripts())
 def test_a_partial_synchronisation_leaves_reference_and_outsiders_untouched(operator, script):
     for check in play(script, operator).checks:
@@ -22,7 +22,7 @@ def test_a_partial_synchronisation_leaves_reference_and_outsiders_untouched(oper
             np.testing.assert_array_equal(check.reference, check.old_reference)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(), scripts())
 def test_the_balancing_set_shares_one_model_and_a_full_one_is_the_reference(operator, script):
     for check in play(script, operator).checks:
@@ -37,7 +37,7 @@ def test_the_balancing_set_shares_one_model_and_a_full_one_is_the_reference(oper
             np.testing.assert_array_equal(check.reference, shared)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(), scripts())
 def test_distances_are_measured_from_the_last_full_synchronisation(operator, script):
     for check in play(script, operator).checks:
@@ -48,7 +48,7 @@ def test_distances_are_measured_from_the_last_full_synchronisation(operator, scr
         np.testing.assert_allclose(measured, expected, rtol=1e-12, atol=1e-24)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(weights="equal"), scripts(walks=("bursts", "gaussian", "few_move")))
 def test_a_lone_violator_never_balances_alone(operator, script):
     for check in play(script, operator).checks:
@@ -67,7 +67,7 @@ def test_several_violators_may_balance_among_themselves(augmentation):
     assert played.result.ledger["type"].to_list() == ["violation"] * 2 + ["model"] * 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(), scripts(walks=("together", "gaussian")))
 def test_where_all_violate_nobody_is_queried(operator, script):
     for check in play(script, operator).checks:
@@ -95,7 +95,7 @@ def test_a_mean_on_the_threshold_is_balanced():
     assert (below.record.cause, below.record.balancing_set) == ("exhausted", 4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(scripts(walks=("gaussian", "together")), st.integers(1, 3), st.sampled_from(STRATEGIES))
 def test_delta_zero_is_periodic_averaging_while_all_models_move(script, every, augmentation):
     dynamic = play(script, dynavg.Dynamic(0.0, every=every, augmentation=augmentation))

@@ -37,7 +37,7 @@ def radius(operator: dynavg.Dynamic) -> float:
     return operator.delta if operator.distance == "norm" else math.sqrt(operator.delta)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(augmentation="all"), scripts(learners=st.integers(1, 2), rounds=30))
 def test_t6_violations_are_at_most_path_length_over_root_delta(operator, script):
     """One or two learners: there every synchronisation is a full one."""
@@ -84,7 +84,7 @@ def test_t6_partial_synchronisations_void_the_bound():
     assert path_lengths(script(steps))[0] < 3
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(dynamics(), scripts())
 def test_t6_a_check_never_costs_more_than_periodic_averaging_and_its_queries(operator, script):
     played = play(script, operator)

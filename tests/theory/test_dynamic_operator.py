@@ -56,7 +56,7 @@ def test_t1_where_nobody_violates_the_divergence_is_at_most_delta(operator, scri
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(dynamics(), scripts())
 def test_t2_a_check_leaves_the_mean_of_the_models_as_it_was(operator, script):
     for check in play(script, operator).checks:
@@ -69,7 +69,7 @@ def test_t2_a_check_leaves_the_mean_of_the_models_as_it_was(operator, script):
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(dynamics(), scripts())
 def test_t2_after_a_check_the_divergence_is_at_most_delta(operator, script):
     threshold = operator.delta**2 if operator.distance == "norm" else operator.delta

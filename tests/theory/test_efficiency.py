@@ -54,10 +54,10 @@ def until(frame: pl.DataFrame, column: str, round: int) -> float:
 
 
 def test_t8_without_noise_dynamic_communication_per_loss_flattens_and_periodic_grows():
-    """Measured: from 50 to 400 rounds, C/(m·L_serial) grows 8.0-fold under periodic averaging and
+    """Measured: from 40 to 320 rounds, C/(m·L_serial) grows 8.0-fold under periodic averaging and
     not at all under dynamic averaging.
     """
-    m, horizons = 4, (50, 100, 200, 400)
+    m, horizons = 4, (40, 80, 160, 320)
     streams, _ = regression(m, horizons[-1], noise=0.0, seed=10)
     serial = run(None, streams, rate=0.3)
     ratios = {}

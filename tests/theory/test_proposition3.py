@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import dynavg
 from tests.theory.learning import average, dealt, linear, sgd, vectors
 
-M, ROUNDS = 5, 150
+M, ROUNDS = 4, 120
 
 
 def classification(samples: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -49,7 +49,7 @@ REDUCTIONS = {
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_t3_continuous_averaging_is_serial_training_on_the_joint_batch(reduction, size):
-    """Measured after 150 rounds of a two-layer network: at most 5e-15 apart."""
+    """Measured after 120 rounds of a two-layer network: at most 2e-15 apart."""
     loss, rate, serial_rate = REDUCTIONS[reduction]
     shared = arguments([size] * M, loss=loss, reduction=reduction)
     together = dynavg.simulate(optimizer=sgd(rate), operator=dynavg.Periodic(every=1), **shared)
@@ -101,7 +101,7 @@ def test_t3_the_serial_baseline_is_plain_gradient_descent_on_the_joint_batches()
     ],
 )
 def test_t3_with_unequal_batches_the_sample_weights_make_it_hold(operator):
-    shared = arguments([1, 2, 5, 3, 9], loss=F.cross_entropy)
+    shared = arguments([1, 2, 9, 4], loss=F.cross_entropy)
     serial = dynavg.serial(optimizer=sgd(0.2), batch="joint", **shared)
     weighted = dynavg.simulate(optimizer=sgd(0.2), operator=operator, **shared)
     assert apart(weighted, serial) <= 1e-12

@@ -20,7 +20,7 @@ from tests.theory.learning import Batches, linear, losses_by_round, sgd
 
 LAMBDA, ETA = 0.5, 0.1
 EVERY = math.ceil(1 / math.log2(1 / (1 - ETA * LAMBDA)))
-M, P, ROUNDS = 6, 5, 210
+M, P, ROUNDS = 5, 5, 168
 
 
 def proven(epsilon: float) -> float:
@@ -32,7 +32,7 @@ def printed(epsilon: float) -> float:
 
 
 def streams(seed: int, heterogeneity: float) -> Batches:
-    """Unit inputs; labels by a common direction that flips every 70 rounds, and one's own."""
+    """Unit inputs; labels by a common direction that flips every 56 rounds, and one's own."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -41,7 +41,7 @@ def streams(seed: int, heterogeneity: float) -> Batches:
     x = F.normalize(normal(ROUNDS, M, 5, P), dim=-1)
     direction = normal(P) + heterogeneity * normal(M, P)
     score = (x * direction[None, :, None]).sum(-1) + 0.3 * normal(ROUNDS, M, 5)
-    flipped = (-1.0) ** torch.div(torch.arange(ROUNDS), 70, rounding_mode="floor")
+    flipped = (-1.0) ** torch.div(torch.arange(ROUNDS), 56, rounding_mode="floor")
     y = (score * flipped[:, None, None] > 0).double()
     return [[(x[t, i], y[t, i, :, None]) for t in range(ROUNDS)] for i in range(M)]
 
@@ -80,7 +80,7 @@ def pairs(delta: float) -> Iterator[Pair]:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2])
 def test_t5_the_loss_stays_within_epsilon_of_periodic_averaging(epsilon):
-    """Measured: at most 0.39 Δ apart (proven: 1.33), loss difference at most 0.063 ε."""
+    """Measured: at most 0.49 Δ apart (proven: 1.33), loss difference at most 0.08 ε."""
     delta = proven(epsilon)
     for pair in pairs(delta):
         assert pair.apart <= delta * 4 / 3
@@ -91,14 +91,14 @@ def test_t5_the_loss_stays_within_epsilon_of_periodic_averaging(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.05])
 def test_t5_with_the_printed_delta_the_loss_stays_within_its_own_bound(epsilon):
-    """Measured on these streams: 0.34 ε and 0.17 ε, so ε holds here; see the worst case below."""
+    """Measured on these streams: 0.44 ε and 0.18 ε, so ε holds here; see the worst case below."""
     for pair in pairs(printed(epsilon)):
         assert pair.apart <= printed(epsilon) * 4 / 3
         assert pair.loss_difference <= math.sqrt(printed(epsilon) * 4 / 3)
         assert pair.apart > printed(epsilon) / 20
 
 
-def adversary(delta: float, learners: int = 10, rounds: int = 140) -> Batches:
+def adversary(delta: float, learners: int = 6, rounds: int = 112) -> Batches:
     """Weak samples pull learner i along axis i, to 97 % of √Δ and no further, so that nobody ever
     violates; then a strong one with the opposite label shows where each model stands.
     """
@@ -115,8 +115,8 @@ def adversary(delta: float, learners: int = 10, rounds: int = 140) -> Batches:
 @pytest.mark.parametrize("epsilon", [0.01, 0.05])
 def test_t5_with_the_printed_delta_epsilon_is_exceeded_in_the_worst_case(epsilon):
     """A counterexample to Δ = ε/(2L): √Δ, not Δ, is how far a model may stand. Measured: the loss
-    of a round differs by 3.14 ε where ε = 0.01, and by 1.44 ε where ε = 0.05 (with the proven Δ by
-    0.31 ε).
+    of a round differs by 2.90 ε where ε = 0.01, and by 1.33 ε where ε = 0.05 (with the proven Δ by
+    0.29 ε).
     """
     pair = Pair(adversary(printed(epsilon)), printed(epsilon))
     assert pair.dynamic.bytes() == 0

@@ -21,7 +21,7 @@ def rises(dynamic: Played, periodic: Played, weighted: bool) -> list[float]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(dynamics(), scripts(), st.data())
 def test_t4_a_check_drives_dynamic_and_periodic_apart_by_at_most_delta(operator, walk, data):
     other = data.draw(scripts(learners=st.just(walk.learners)))
