@@ -329,3 +329,21 @@ def test_the_picture_shows_all_samples_and_is_written(tmp_path, learners, by):
 
 def test_public_names_are_there():
     assert all(hasattr(data, name) for name in data.__all__)
+
+
+def test_each_learner_can_bring_a_dataset_of_its_own():
+    first = torch.arange(6.0).reshape(6, 1), torch.zeros(6, dtype=torch.int64)
+    second = TensorDataset(torch.arange(10.0, 14.0).reshape(4, 1), torch.ones(4, dtype=torch.int64))
+    streams = data.per_learner([first, second], batch_size=[3, 2], seed=1)
+    epochs = [
+        torch.cat([streams.at(learner, round)[0] for round in (1, 2)]).flatten().sort().values
+        for learner in range(2)
+    ]
+    assert [epoch.tolist() for epoch in epochs] == [[0, 1, 2, 3, 4, 5], [10, 11, 12, 13]]
+    assert streams.counts()[1].tolist() == [[6, 0], [0, 4]]
+
+
+@pytest.mark.parametrize("datasets", [[], None, torch.zeros(3)])
+def test_per_learner_wants_a_list_of_datasets(datasets):
+    with pytest.raises(TypeError, match="datasets must be a list, one per learner, but is"):
+        data.per_learner(datasets, batch_size=2)

@@ -15,7 +15,7 @@ from dynavg.data.partition import (
 )
 from dynavg.data.pictures import Pictures, fashion_mnist, mnist
 from dynavg.data.shifts import Permuted, Rotated
-from dynavg.data.splitting import Split, split
+from dynavg.data.splitting import Split, per_learner, split
 from dynavg.data.streams import Batch, Streams, as_streams
 
 __all__ = [
@@ -42,5 +42,6 @@ __all__ = [
     "drift",
     "fashion_mnist",
     "mnist",
+    "per_learner",
     "split",
 ]

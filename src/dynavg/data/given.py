@@ -130,7 +130,7 @@ def _source(learner: int, entry: object) -> _Listed | _Yielded:
         raise TypeError(
             f"streams[{learner}] must be a list of batches (x, y) or an iterable of batches, "
             f"such as a DataLoader, but is {described(entry)}. To deal one dataset out over "
-            "learners, use dynavg.data.split"
+            "learners, use dynavg.data.split; for a dataset per learner, dynavg.data.per_learner"
         )
     return _Yielded(learner, entry)
 

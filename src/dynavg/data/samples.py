@@ -5,7 +5,9 @@ become float32 in [0, 1] when they are taken. Map-style datasets are read when t
 taken, so that one larger than memory works.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Sized
+from itertools import accumulate
 from typing import Protocol, TypeGuard
 
 import numpy as np
@@ -16,7 +18,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from dynavg.arguments import described
 
-__all__ = ["Samples", "as_samples", "labels_of"]
+__all__ = ["Joined", "Samples", "as_samples", "labels_of"]
 
 _SHORT_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32)
 
@@ -89,6 +91,27 @@ class _MapStyle:
 
     def targets(self) -> Tensor:
         return _target(torch.stack([self._sample(place)[1] for place in range(len(self))]))
+
+
+class Joined:
+    """Several datasets, one behind the other; a batch comes from one of them."""
+
+    def __init__(self, parts: Sequence[Samples]) -> None:
+        self._parts = tuple(parts)
+        self.starts = tuple(accumulate((len(part) for part in parts), initial=0))
+
+    def __len__(self) -> int:
+        """How many samples all of them hold."""
+        return self.starts[-1]
+
+    def take(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The batch at these positions, which lie in one of the datasets."""
+        part = bisect_right(self.starts, int(positions[0])) - 1
+        return self._parts[part].take(positions - self.starts[part])
+
+    def targets(self) -> Tensor:
+        """All y."""
+        return torch.cat([part.targets() for part in self._parts])
 
 
 def _as_tensor(value: object, where: str) -> Tensor:

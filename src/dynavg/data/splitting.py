@@ -1,6 +1,7 @@
 """One dataset, divided over learners: `split` checks what came and composes samples and order."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
@@ -13,12 +14,12 @@ from dynavg import seeds
 from dynavg.arguments import described, whole
 from dynavg.data.order import Dealt, Fixed, Order
 from dynavg.data.partition import BY_NAME, Iid, Partitioner
-from dynavg.data.samples import Samples, as_samples, labels_of
+from dynavg.data.samples import Joined, Samples, as_samples, labels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "per_learner", "split"]
 
 
 class Split:
@@ -132,6 +133,30 @@ def split(
     _check_shares(shares, m, len(samples), partitioner)
     own = [torch.from_numpy(np.asarray(positions, dtype=np.int64)) for positions in shares]
     return Split(samples, Fixed(own, sizes, seed), m, title)
+
+
+def per_learner(
+    datasets: Sequence[object], batch_size: int | Sequence[int], seed: int = 0
+) -> Split:
+    """A dataset of its own for every learner, in batches of `batch_size` (one number, or one each).
+
+    Each of `datasets` is what `split` takes. A learner shuffles its dataset anew in every epoch of
+    its own; the streams are endless.
+
+    >>> import torch
+    >>> streams = per_learner(
+    ...     [(torch.zeros(9, 2), torch.zeros(9)), (torch.ones(4, 2), torch.ones(4))], 3
+    ... )
+    >>> streams.learners, streams.at(1, round=2)[1].tolist()
+    (2, [1.0, 1.0, 1.0])
+    """
+    if not isinstance(datasets, list | tuple) or not datasets:
+        raise TypeError(f"datasets must be a list, one per learner, but is {described(datasets)}")
+    joined = Joined([as_samples(dataset) for dataset in datasets])
+    own = [torch.arange(*ends) for ends in pairwise(joined.starts)]
+    sizes = _batch_sizes(batch_size, len(own))
+    order = Fixed(own, sizes, whole("seed", seed, least=0))
+    return Split(joined, order, len(own), f"{len(joined):,} samples of {len(own)} learners")
 
 
 def _batch_sizes(batch_size: int | Sequence[int], learners: int) -> tuple[int, ...]:
