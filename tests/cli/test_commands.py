@@ -14,12 +14,27 @@ run = CliRunner().invoke
 
 def test_help_names_every_command():
     shown = run(app, ["--help"]).stdout
-    assert all(name in shown for name in ("demo", "bench", "drive", "version"))
+    assert all(name in shown for name in ("demo", "bench", "drive", "fleet", "version"))
 
 
-@pytest.mark.parametrize("command", ["demo", "bench", "drive"])
+COMMANDS = ["demo", "bench", "drive"] + [
+    f"fleet {name}" for name in ("demo", "init", "broker", "coordinator", "learner", "status")
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_shows_an_example(command):
-    assert f"dynavg {command}" in " ".join(run(app, [command, "--help"]).stdout.split())
+    shown = run(app, [*command.split(), "--help"]).stdout
+    assert f"dynavg {command}" in " ".join(shown.split())
+
+
+def test_a_fleets_folder_is_made_and_asked(tmp_path):
+    place = str(tmp_path / "field")
+    made = run(app, ["fleet", "init", place, "--learners", "3"])
+    assert made.exit_code == 0, made.output
+    assert "3 learners, broker at tls://localhost:4222" in made.stdout
+    facts = json.loads(run(app, ["fleet", "status", place, "--json"]).stdout)
+    assert (facts["members"], facts["checks"], facts["bytes"]) == ([], 0, 0)
 
 
 def test_version_is_the_packages():

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 import dynavg
+from dynavg.cli import fleet
 from dynavg.cli.comparing import demo
 from dynavg.cli.driving import drive
 from dynavg.cli.measuring import bench
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(bench)
 app.command()(drive)
+app.add_typer(fleet.app, name="fleet")
 
 
 @app.command()
