@@ -1,0 +1,46 @@
+"""The models that the coordinator has in hand, and their average.
+
+It holds the models of the balancing set, those that wait for the next one, the average, and the
+reference: no running sum, because a sum in blocks that stay in the cache is as fast and takes no
+memory. The arithmetic and its order are the simulation's, so are the bits.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from dynavg.learning import vectors
+
+__all__ = ["Holding"]
+
+
+class Holding:
+    """Vectors by learner."""
+
+    def __init__(self, reference: Tensor) -> None:
+        self.reference = reference
+        self.average: Tensor | None = None
+        self.models: dict[int, Tensor] = {}
+
+    def mean(self, ids: Sequence[int], weights: Sequence[float]) -> Tensor:
+        """The weighted mean of these learners' models, in this order."""
+        models = [self.models[id] for id in ids]
+        self.average = mean = torch.empty_like(models[0])
+        scratch = torch.empty(min(vectors.BLOCK, len(mean)), dtype=torch.float64)
+        for start in range(0, len(mean), vectors.BLOCK):
+            part = slice(start, min(start + vectors.BLOCK, len(mean)))
+            total = scratch[: part.stop - part.start].zero_()
+            vectors.accumulate(total, [model[part] for model in models], weights)
+            mean[part] = vectors.mean(total, sum(weights), mean.dtype)
+        return mean
+
+    def distance(self, parameters: int) -> float:
+        """‖average − reference‖²."""
+        assert self.average is not None, "the coordinator averages before it measures"
+        return vectors.squared_distance(self.average[:parameters], self.reference[:parameters])
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """These models have been used, or never will be."""
+        for id in ids:
+            self.models.pop(id, None)

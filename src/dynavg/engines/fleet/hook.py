@@ -1,0 +1,169 @@
+"""A learner around the user's own training loop: the optimiser's step is the hook, the loop stays.
+
+Between two steps it hears and speaks, measures the distance at a check, and takes what the
+coordinator sends. It changes the model's parameters in place and nothing else.
+"""
+
+import logging
+import time
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from dynavg.engines.fleet.config import FleetConfig
+from dynavg.engines.fleet.crew import OrphanedError
+from dynavg.engines.fleet.line import RETURNED, Line
+from dynavg.engines.fleet.logs import event
+from dynavg.engines.fleet.seat import Rules, Seat
+from dynavg.learning.layout import Layout
+from dynavg.protocol.operator import Operator
+from dynavg.protocol.wire import WireError, size
+
+__all__ = ["Learner"]
+
+log = logging.getLogger(__name__)
+
+
+class _ModuleBody:
+    """The user's module, seen as a vector."""
+
+    def __init__(self, module: nn.Module, layout: Layout, entries: int) -> None:
+        self._module = module
+        self._layout = layout
+        self._entries = entries
+
+    def model(self) -> Tensor:
+        """A copy of the module's numbers that travel."""
+        return self._row()[: self._entries]
+
+    def install(self, vector: Tensor, since: Tensor | None) -> None:
+        """Write the model into the module, plus the progress made since `since`."""
+        row = self._row()
+        part = row[: self._entries]
+        part.copy_(vector if since is None else part + (vector - since))
+        self._layout.read(row, self._module)
+
+    def _row(self) -> Tensor:
+        row = torch.empty(self._layout.width, dtype=self._layout.dtype)
+        self._layout.write(self._module, row)
+        return row
+
+
+class Learner:
+    """Makes a training loop one learner of a fleet.
+
+    Args:
+        config: The fleet's.
+        model: The network that the loop trains; it starts from the fleet's reference.
+        optimizer: Its optimiser. Every `step()` is a round.
+        id: Which learner this is.
+        operator: The fleet's: it says when to check, and what is a violation.
+        samples: Samples per step, for operators that weight by samples.
+        buffers: Whether floating buffers travel too.
+
+    With a coordinator running (`dynavg fleet coordinator`), the loop stays what it was:
+
+        with dynavg.fleet.Learner(config, model, optimizer, id=3, operator=Dynamic(0.5)):
+            for x, y in loader:
+                optimizer.zero_grad()
+                loss(model(x), y).backward()
+                optimizer.step()
+    """
+
+    def __init__(
+        self,
+        config: FleetConfig,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        id: int,
+        operator: Operator,
+        samples: int = 1,
+        buffers: Literal["average", "local"] = "average",
+    ) -> None:
+        layout = Layout.of(model)
+        entries = layout.width if buffers == "average" else layout.parameters
+        rules = Rules(config, operator, layout, entries, common_start=False)
+        self.config = config
+        self.samples = samples
+        self.seat = Seat(id, _ModuleBody(model, layout, entries), rules)
+        self._optimizer = optimizer
+        most = size(rules.codec.payload_bytes(entries))
+        name = config.host_of(range(id, id + 1)) if config.credentials else f"host-{id}"
+        self._line = Line(config, name, [id], most)
+        self._hook: Any = None
+        self._heard_at = self._reported_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Join; the model is the fleet's reference afterwards."""
+        self._line.__enter__()
+        try:
+            self._send(self.seat.hello())
+            self._wait()
+        except BaseException as error:
+            self._line.__exit__(type(error), error, error.__traceback__)
+            raise
+        self._hook = self._optimizer.register_step_post_hook(lambda *_: self._stepped())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave; the loop goes on alone if it likes."""
+        self._hook.remove()
+        self._send(self.seat.bye())
+        self._line.__exit__(kind, error, trace)
+
+    @property
+    def traffic_bytes(self) -> int:
+        """What this learner has said and heard so far."""
+        return self._line.traffic.sent_bytes + self._line.traffic.received_bytes
+
+    @torch.no_grad()
+    def _stepped(self) -> None:
+        self._send(self.seat.trained(0.0, self.samples, None))
+        self._hear(0.0)
+        now = time.monotonic()
+        if now - self._reported_at > self.config.report_seconds:
+            self._reported_at = now
+            self._send(self.seat.report())
+        overdue = now - self.seat.asked_at > self.config.answer_seconds
+        if self.seat.waits_for_coordinator and overdue and not self.seat.blocked:
+            self._send(self.seat.again("no answer in time"))
+        self._wait()
+
+    def _wait(self) -> None:
+        """Stand still for as long as the pace wants it."""
+        seat, config = self.seat, self.config
+        while seat.blocked:
+            now = time.monotonic()
+            if now - self._heard_at > config.orphan_seconds:
+                raise OrphanedError(
+                    f"learner {seat.id}: no word from the coordinator of run {config.run!r} at "
+                    f"{config.url} for {config.orphan_seconds:g} s"
+                )
+            if now - seat.asked_at > config.answer_seconds:
+                self._send(seat.again("no answer in time"))
+            self._hear(max(0.001, seat.asked_at + config.answer_seconds - now))
+
+    def _hear(self, seconds: float) -> None:
+        if not seconds and not self._line.has_news:
+            return
+        for id, data in self._line.receive(seconds):
+            self._heard_at = time.monotonic()
+            try:
+                if id != RETURNED:
+                    self._send(self.seat.hear(data))
+                elif self.seat.waits_for_coordinator:
+                    self._send(self.seat.again("the broker was away"))
+            except WireError as error:
+                event(log, logging.WARNING, "refused", learner=id, why=str(error))
+
+    def _send(self, said: list[bytes]) -> None:
+        for data in said:
+            self._line.send(self.seat.id, data)

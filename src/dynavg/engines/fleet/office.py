@@ -1,0 +1,432 @@
+"""The coordinator's process: one loop that takes one thing at a time.
+
+A message, a deadline, the broker's return: each is told to the machine of `protocol.coordinator`,
+and what that answers is carried out (`carrier`) before the next thing is taken. What comes from
+outside is foreign until `reception` has looked at it. The questions that are the office's own are
+those that a simulation never has: who is there, who has gone, and what was lost.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dynavg.engines.fleet.book import Book
+from dynavg.engines.fleet.carrier import Carrier, arrival_of
+from dynavg.engines.fleet.config import FleetConfig
+from dynavg.engines.fleet.control import Kind, Note
+from dynavg.engines.fleet.gate import Gate
+from dynavg.engines.fleet.holding import Holding
+from dynavg.engines.fleet.journal import Journal
+from dynavg.engines.fleet.logs import event
+from dynavg.engines.fleet.post import Post
+from dynavg.engines.fleet.reception import Reception, Sound, Unfit
+from dynavg.engines.fleet.subjects import sender, up
+from dynavg.engines.fleet.task import ModelTask, Task
+from dynavg.learning.codecs import codec_for
+from dynavg.protocol.coordinator import Coordinator, IllegalEventError, Phase
+from dynavg.protocol.messages import (
+    CheckDue,
+    Collected,
+    Event,
+    Expired,
+    Joined,
+    Left,
+    MessageType,
+    Outcome,
+    Violated,
+)
+from dynavg.protocol.wire import WireError, size
+
+__all__ = ["Office"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A message from a learner's subject."""
+
+    id: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The slowest learners have had their time to come to this check."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time to see who has fallen silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The broker was away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Enough."""
+
+
+Item = Came | Late | Tick | Returned | Stop | Expired
+
+
+class Office:
+    """The coordinator of one fleet. `watch` is called whenever something has changed."""
+
+    def __init__(
+        self,
+        config: FleetConfig,
+        task: Task | ModelTask,
+        watch: Callable[["Office"], None] = lambda _: None,
+    ) -> None:
+        start = task.start()
+        layout, entries = start.layout, len(start.vector)
+        self.config = config
+        self.task = task
+        self.watch = watch
+        self.journal = Journal(config.coordinator_folder)
+        self.book = Book.opened(self.journal)
+        self.machine = self._machine()
+        self.reception = Reception(config, layout, entries)
+        most = size(codec_for(layout.dtype).payload_bytes(entries))
+        self.post = Post(config, "coordinator", most, self._hear, lambda: self._put(Returned()))
+        holding = Holding(start.vector)
+        self.carrier = Carrier(
+            config, layout, self.machine, holding, self.book, self.post, self.journal
+        )
+        self.carrier.expired = self._put
+        self.carrier.extra = lambda: {"heard": sorted(self.reception.heard.items())}
+        self.gate = self._gate()
+        self.started = bool(self.book.checks) or self.book.unfinished is not None
+        self.begun_at = self._heard_at = time.monotonic()
+        self._heard_from: dict[int, float] = {}
+        self._known: set[int] = set()
+        self._gone: set[int] = set()
+        self._rounds: dict[int, int] = {}
+        self._resolving_since: float | None = None
+        self.resolution_seconds: list[float] = []
+        self.violations: Counter[int] = Counter()
+        self._late: int | None = None
+        self._items: asyncio.Queue[Item] = asyncio.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self) -> None:
+        """Coordinate until all learners are done, or `stop` is called."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self.post.open([up(self.config, "*")])
+            self._loop.call_later(self.config.join_seconds, self._put, Late(-1))
+            self._loop.call_later(self._tick_seconds, self._put, Tick())
+            if self.book.state is not None:
+                await self._take_up()
+            while not isinstance(item := await self._items.get(), Stop):
+                await self._take(item)
+                await self._resolve_what_is_due()
+                self.watch(self)
+                if self._finished():
+                    break
+            self._log_end()
+        finally:
+            self.post.note_wire_bytes()
+            await self.post.close()
+            self.journal.close()
+            self._loop = None
+
+    def _log_end(self) -> None:
+        traffic, book = self.post.traffic, self.book
+        event(
+            log,
+            logging.INFO,
+            "finished",
+            checks=len(book.checks),
+            loss=book.loss,
+            bytes=book.ledger.total(),
+            handed_out=book.handed_out.total(),
+            small_talk=self.carrier.small_talk,
+            crossed_bytes=traffic.sent_bytes + traffic.received_bytes,
+            lost=traffic.lost,
+        )
+
+    def stop(self) -> None:
+        """End `run`; safe from other threads and signal handlers."""
+        if self._loop is None:
+            self._items.put_nowait(Stop())
+        else:
+            self._loop.call_soon_threadsafe(self._items.put_nowait, Stop())
+
+    def _machine(self) -> Coordinator:
+        seed, patience = self.task.seed, self.config.collect_seconds
+        state = self.book.state
+        if state is None:
+            return Coordinator(self.task.operator, seed=seed, patience=patience)
+        return Coordinator.restore(self.task.operator, state, seed=seed, patience=patience)
+
+    def _gate(self) -> Gate | None:
+        operator, lockstep = self.task.operator, self.config.pace == "lockstep"
+        if operator.every is None or (operator.measures and not lockstep):
+            return None
+        return Gate(operator.every, max((check.round for check in self.book.checks), default=0))
+
+    async def _take_up(self) -> None:
+        """Go on where a coordinator died: what it owed is sent, what it forgot is said again."""
+        state, unfinished = self.book.state, self.book.unfinished
+        assert state is not None, "there is something to take up"
+        self.reception.heard = dict(state["heard"])
+        self.carrier.restore(unfinished, state["reference_from"])
+        members = self.machine.members
+        self._known = set(self.book.progress) | set(members)
+        self._gone = self._known - set(members)
+        self.started = self.started or len(self._known) >= self.config.learners
+        self._heard_from = dict.fromkeys(members, time.monotonic())
+        event(log, logging.WARNING, "taking up", members=len(members), epoch=self.machine.epoch)
+        if unfinished is not None:
+            await self.carrier.resend(unfinished)
+            await self._conclude(unfinished.round, unfinished)
+        await self.carrier.note(Kind.AGAIN, members)
+
+    def _hear(self, subject: str, data: bytes) -> None:
+        self._put(Came(sender(subject), data))
+
+    def _put(self, item: Item) -> None:
+        self._items.put_nowait(item)
+
+    async def _take(self, item: Item) -> None:
+        match item:
+            case Came(id, data):
+                await self._came(id, data)
+            case Expired():
+                await self._expired(item)
+            case Late(round):
+                await self._late_at(round)
+            case Tick():
+                await self._miss_the_silent()
+            case Returned():
+                await self.carrier.note(Kind.AGAIN, self.machine.members)
+            case Stop():
+                pass
+
+    async def _came(self, id: int, data: bytes) -> None:
+        try:
+            opened = self.reception.open(id, data)
+        except WireError as error:
+            self.book.refusal(id, str(error))
+            event(log, logging.WARNING, "refused", learner=id, why=str(error))
+            return
+        self._heard_at = self._heard_from[id] = time.monotonic()
+        match opened:
+            case Note():
+                self.carrier.small_talk += len(data)
+                await self._note(opened)
+            case Sound() | Unfit():
+                message = opened.message
+                self.book.message(message.round, message.type, (id,), opened.length)
+                if id not in self.machine.members:
+                    await self.carrier.note(Kind.REJOIN, (id,))
+                elif isinstance(opened, Unfit):
+                    await self._unfit(opened)
+                else:
+                    await self._model(opened)
+
+    async def _note(self, note: Note) -> None:
+        id = note.sender
+        if note.kind is not Kind.HELLO or note.samples:
+            self.book.heard(note)
+        if note.kind is Kind.HELLO:
+            await self._hello(note)
+        elif note.kind is Kind.BYE:
+            self._gone.add(id)
+            await self._dismiss(id, "it said goodbye")
+        elif id not in self.machine.members:
+            await self.carrier.note(Kind.REJOIN, (id,))
+        elif note.kind is Kind.DONE and self.gate is not None:
+            if note.round <= self.gate.released:
+                await self._go((id,))
+            self.gate.reach(note)
+
+    async def _hello(self, note: Note) -> None:
+        id = note.sender
+        if not self.reception.fits(note):
+            event(log, logging.ERROR, "another network", learner=id)
+            await self.carrier.note(Kind.REFUSED, (id,))
+            return
+        self._gone.discard(id)
+        self._forget(id)
+        self.carrier.round = self._round_for(id)
+        await self._tell(Joined(id))
+        event(log, logging.INFO, "joined", learner=id, members=len(self.machine.members))
+        self._known.add(id)
+        if len(self._known) >= self.config.learners:
+            self.started = True
+
+    def _round_for(self, id: int) -> int:
+        """From which round a learner that comes (back) in goes on."""
+        if self.gate is not None:
+            return self.gate.released
+        known = self.book.progress.get(id)
+        return 0 if known is None else known.round
+
+    async def _model(self, sound: Sound) -> None:
+        message = sound.message
+        id, current = message.sender, message.epoch == self.machine.epoch
+        if message.type is MessageType.VIOLATION:
+            told: Event = Violated(id, message.epoch, message.weight)
+        elif id in self.machine.awaited and message.resolution in (0, self.machine.resolutions):
+            told = Collected(self.machine.resolutions, (arrival_of(sound),))
+        else:
+            if message.resolution == 0:
+                self.carrier.early[id] = sound
+            return
+        models = self.carrier.holding.models
+        new = current and id not in models
+        if new:
+            models[id] = sound.vector
+            self._rounds[id] = message.round
+        if not await self._tell(told) and new:
+            models.pop(id, None)
+
+    async def _unfit(self, unfit: Unfit) -> None:
+        """Left out of 𝓑; it gets the reference, at once or at the end of the resolution."""
+        id = unfit.message.sender
+        self.book.refusal(id, unfit.why)
+        event(log, logging.WARNING, "model refused", learner=id, why=unfit.why)
+        if id in self.machine.awaited:
+            await self._tell(Collected(self.machine.resolutions, refused=(id,)))
+        else:
+            await self.carrier.refresh(id, self.machine.epoch)
+
+    async def _tell(self, told: Event) -> bool:
+        """Tell the machine, and do what it says; False if it does not want to hear that now."""
+        try:
+            instructions = self.machine.handle(told)
+        except IllegalEventError as error:
+            event(log, logging.INFO, "not now", why=str(error))
+            return False
+        self.carrier.faults.passed(type(told).__name__)
+        outcome = await self.carrier.carry_out(instructions)
+        if outcome is not None:
+            await self._conclude(outcome.round, outcome)
+        return True
+
+    async def _resolve_what_is_due(self) -> None:
+        """Open resolutions for as long as there is something to resolve."""
+        while self.started and self.machine.phase is Phase.IDLE:
+            round = self._due()
+            if round is None:
+                break
+            self.carrier.round = round
+            self._resolving_since = time.monotonic()
+            before = self.machine.resolutions
+            await self._tell(CheckDue(round))
+            if self.machine.resolutions == before:  # nobody has anything to say
+                await self._conclude(round, None)
+        gate = self.gate
+        if gate is not None and gate.begun and self._late != gate.next:
+            self._late = gate.next
+            assert self._loop is not None, "run has set it"
+            self._loop.call_later(self.config.barrier_seconds, self._put, Late(gate.next))
+
+    def _due(self) -> int | None:
+        """The round of a check that can be resolved now."""
+        members = self.machine.members
+        if self.gate is not None:
+            return self.gate.next if members and not self.gate.missing(members) else None
+        pending = self.machine.pending
+        return max(self._rounds.get(id, 0) for id in pending) if pending else None
+
+    async def _conclude(self, round: int, outcome: Outcome | None) -> None:
+        """The check is over: write it down, and let everybody go on who stands still for it."""
+        members = self.machine.members
+        gate, distances = self.gate, None
+        if outcome is not None:
+            self.violations.update(outcome.violators)
+        if gate is not None and self.task.operator.measures:
+            distances = gate.distances(members) or None
+        record = self.book.check(round, outcome, distances)
+        seconds = 0.0
+        if self._resolving_since is not None and outcome is not None:
+            seconds = time.monotonic() - self._resolving_since
+            self.resolution_seconds.append(seconds)
+        event(
+            log,
+            logging.INFO,
+            "check",
+            round=round,
+            cause=record.cause,
+            violations=record.violations,
+            balancing_set=record.balancing_set,
+            missing=() if outcome is None else outcome.missing,
+            refused=() if outcome is None else outcome.refused,
+            members=len(members),
+            bytes=record.bytes,
+            seconds=seconds,
+        )
+        if gate is not None:
+            gate.release()
+            await self._go(members)
+
+    async def _go(self, ids: tuple[int, ...] | list[int]) -> None:
+        if self.config.pace == "lockstep" and self.gate is not None:
+            await self.carrier.note(Kind.GO, ids, self.gate.released)
+
+    async def _expired(self, expired: Expired) -> None:
+        """A collection has taken too long. Who did not come is out until it says hello again."""
+        current = expired.resolution == self.machine.resolutions
+        missing = self.machine.awaited if current else ()
+        await self._tell(expired)
+        for id in missing:
+            await self._dismiss(id, "it did not send its model in time")
+
+    async def _late_at(self, round: int) -> None:
+        """The last to come had its time: for the first check round −1, for a barrier its round."""
+        if round < 0:
+            self.started = True
+            return
+        gate = self.gate
+        if gate is None or gate.next != round or self.machine.phase is not Phase.IDLE:
+            return
+        for id in gate.missing(self.machine.members):
+            await self._dismiss(id, f"it did not come to the check of round {round} in time")
+
+    async def _miss_the_silent(self) -> None:
+        assert self._loop is not None, "run has set it"
+        self._loop.call_later(self._tick_seconds, self._put, Tick())
+        now = time.monotonic()
+        for id in tuple(self.machine.members):
+            heard = self._heard_from.setdefault(id, now)
+            if now - heard > self.config.silence_seconds:
+                await self._dismiss(id, f"nothing heard for {now - heard:.1f} s")
+
+    async def _dismiss(self, id: int, why: str) -> None:
+        self._forget(id)
+        if id in self.machine.members:
+            event(log, logging.INFO, "left", learner=id, why=why)
+            await self._tell(Left(id))
+
+    def _forget(self, id: int) -> None:
+        self.carrier.holding.drop((id,))
+        self.carrier.early.pop(id, None)
+        if self.gate is not None:
+            self.gate.forget(id)
+
+    @property
+    def _tick_seconds(self) -> float:
+        config = self.config
+        return min(config.report_seconds, config.answer_seconds)
+
+    def _finished(self) -> bool:
+        """Whether nobody is left, and nobody who was dismissed may still come back."""
+        busy = self.machine.members or self.machine.phase is not Phase.IDLE
+        if not self.started or busy or self.task.rounds is None:
+            return False
+        quiet = time.monotonic() - self._heard_at
+        if not self._known:
+            return quiet > self.config.orphan_seconds
+        return self._known <= self._gone or quiet > 2 * self.config.answer_seconds

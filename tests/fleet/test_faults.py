@@ -1,0 +1,218 @@
+"""Real processes, killed and lied to: the others go on, and nothing hangs."""
+
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from dynavg.engines.fleet.control import Kind
+from dynavg.protocol.messages import MessageType
+from tests.fleet.fleets import join_all, small_fleet, until
+from tests.fleet.proxy import Cable
+from tests.fleet.rogue import Rogue
+from tests.fleet.test_lockstep import simulated
+
+pytestmark = pytest.mark.slow
+
+LONG = {"rounds": 1500, "delta": 0.05, "every": 5}
+SHORT = {"rounds": 12, "delta": 0.02, "every": 2, "seed": 3}
+
+
+def kill(process):
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+
+
+@pytest.mark.parametrize("pace", ["free", "lockstep"])
+def test_the_others_finish_when_learners_are_killed_while_training(pace, tmp_path):
+    with small_fleet(tmp_path, 4, LONG, pace=pace, barrier_seconds=2.0) as fleet:
+        coordinator = fleet.coordinator()
+        learners = fleet.one_each()
+        until(lambda: fleet.saw("check"))
+        kill(learners[1])
+        del learners[1]
+        assert join_all([coordinator, *learners]) == [0] * 4
+        result = fleet.result()
+    assert result.losses.rounds == 1500
+    assert not result.losses.samples[1].any()
+    assert bool((result.losses.samples[[0, 2, 3]] == 10).all())
+
+
+def test_a_killed_learner_comes_back_under_its_id_and_goes_on_from_the_reference(tmp_path):
+    with small_fleet(tmp_path, 3, LONG | {"rounds": 3000}) as fleet:
+        coordinator = fleet.coordinator()
+        learners = fleet.one_each()
+        until(lambda: fleet.saw("check"))
+        kill(learners[0])
+        learners[:1] = fleet.learners(range(1))
+        assert join_all([coordinator, *learners]) == [0] * 4
+        joined = [line["learner"] for line in fleet.saw("joined")]
+    assert sorted(joined) == [0, 0, 1, 2]
+
+
+def test_a_learner_may_join_late(tmp_path):
+    with small_fleet(tmp_path, 2, LONG | {"learners": 3}) as fleet:
+        coordinator = fleet.coordinator()
+        learners = fleet.learners(range(1), range(1, 2))
+        until(lambda: fleet.saw("check"))
+        learners += fleet.learners(range(2, 3))
+        assert join_all([coordinator, *learners]) == [0] * 4
+        assert bool((fleet.result().losses.samples[2] == 10).any())
+
+
+def test_a_learner_that_does_not_answer_is_left_out_after_the_deadline(tmp_path):
+    with small_fleet(tmp_path, 3, LONG, answer_seconds=10.0, silence_seconds=90.0) as fleet:
+        coordinator = fleet.coordinator()
+        with Rogue(fleet, 2) as silent:
+            silent.join()
+            learners = fleet.learners(range(1), range(1, 2))
+            (missed,) = until(lambda: [c for c in fleet.saw("check") if c["missing"]])[:1]
+            assert missed["missing"] == [2]
+            assert join_all([coordinator, *learners]) == [0] * 3
+        assert next(line["learner"] for line in fleet.saw("left")) == 2
+
+
+def test_a_learner_that_dies_while_sending_leaves_nothing_behind(tmp_path):
+    with small_fleet(tmp_path, 3, LONG, chunk_bytes=1024) as fleet:
+        coordinator = fleet.coordinator()
+        with Rogue(fleet, 2) as dying:
+            dying.join()
+            for piece in dying.half(dying.violation()):
+                dying.say(piece)
+        learners = fleet.learners(range(1), range(1, 2))
+        assert join_all([coordinator, *learners]) == [0] * 3
+        assert all(2 not in sum(check.stages, ()) for check in fleet.book().checks)
+
+
+POINTS = [
+    "Violated:1",
+    "CheckDue:1",
+    "Query:1",
+    "Deadline:1",
+    "Collected:1",
+    "Aggregate:1",
+    "Aggregate:2",
+    "Persist:5",
+    "Send:1",
+    "Send:2",
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_coordinator_killed_anywhere_takes_up_and_no_decision_changes(point, tmp_path):
+    with small_fleet(tmp_path, 4, SHORT, pace="lockstep") as fleet:
+        fleet.set(fail_at=point)
+        first = fleet.coordinator()
+        learners = fleet.one_each()
+        assert join_all([first]) == [-signal.SIGKILL]
+        fleet.set(fail_at=None)
+        second = fleet.coordinator()
+        assert join_all([second, *learners]) == [0] * 5
+        ours, theirs = fleet.result(), simulated(fleet.task)
+    decided = ["round", "violations", "balancing_set", "full", "cause", "stages", "receivers"]
+    assert ours.history.checks.select(decided).equals(theirs.history.checks.select(decided))
+    torch.testing.assert_close(ours.rows, theirs.rows)
+    assert ours.bytes() >= theirs.bytes()
+
+
+def test_a_coordinator_killed_in_free_pace_comes_back_and_learners_train_meanwhile(tmp_path):
+    with small_fleet(tmp_path, 3, LONG) as fleet:
+        fleet.set(fail_at="Aggregate:3")
+        first = fleet.coordinator()
+        learners = fleet.one_each()
+        assert join_all([first]) == [-signal.SIGKILL]
+        before = fleet.book()
+        fleet.set(fail_at=None)
+        assert join_all([fleet.coordinator(), *learners]) == [0] * 4
+        after = fleet.book()
+    assert after.checks[: len(before.checks)] == before.checks
+    assert after.ledger.rows()[: len(before.ledger)] == before.ledger.rows()
+    assert bool((fleet.result().losses.samples == 10).all())
+
+
+@pytest.mark.parametrize("pace", ["free", "lockstep"])
+def test_a_broker_that_restarts_costs_nothing_but_time(pace, tmp_path):
+    with small_fleet(tmp_path, 3, LONG | {"rounds": 800}, pace=pace) as fleet:
+        coordinator = fleet.coordinator()
+        learners = fleet.one_each()
+        until(lambda: fleet.saw("check"))
+        fleet.restart_broker(pause=1.0)
+        assert join_all([coordinator, *learners]) == [0] * 4
+        assert fleet.saw("broker back")
+        assert bool((fleet.result().losses.samples == 10).all())
+
+
+def test_lies_are_refused_and_change_nothing(tmp_path):
+    """Stale epochs, NaN, wrong sizes, foreign ids, other runs, replays, damage, nonsense."""
+    with small_fleet(tmp_path, 3, LONG) as fleet:
+        coordinator = fleet.coordinator()
+        with Rogue(fleet, 2) as liar:
+            liar.join()
+            learners = fleet.learners(range(1), range(1, 2))
+            once = liar.violation(epoch=99)
+            lies = {
+                "heard before": [once, once],
+                "not finite": [liar.violation(np.full(liar.layout.parameters, math.nan))],
+                "another network": [liar.violation(signature=1)],
+                "a payload of": [liar.violation(np.zeros(3))],
+                "a forgery": [liar.violation(sender=0)],
+                "run and group": [liar.violation(run=7)],
+                "checksum": [liar.violation()[:-1] + b"\xff"],
+                "bytes, but the header": [b"nonsense"],
+                "magic": [bytes(200)],
+                "not its to send": [liar.note(Kind.GO)],
+                "are believed": [liar.violation(round=1 << 63), liar.violation(weight=1e300)],
+            }
+            for said in lies.values():
+                for data in said:
+                    liar.say(data)
+            liar.say(liar.violation(type=MessageType.REPLY, resolution=12345))
+            liar.say(liar.violation(np.zeros(liar.layout.parameters + 1)))
+            until(lambda: len(fleet.book().refused_for(2)) >= 10)
+            until(lambda: any("at most" in line.get("why", "") for line in fleet.saw("refused")))
+            liar.say(liar.note(Kind.BYE))
+        assert join_all([coordinator, *learners]) == [0] * 3
+        reasons = fleet.book().refused_for(2)
+    for wanted in lies:
+        assert any(wanted in why for why in reasons), wanted
+    assert all(2 not in sum(check.stages, ()) for check in fleet.book().checks)
+
+
+def test_with_a_third_killed_the_rest_finish_with_the_loss_they_would_have_had(tmp_path):
+    task = LONG | {"rounds": 600, "seed": 1}
+    losses = []
+    for victims in ((), (2, 5)):
+        with small_fleet(tmp_path / str(len(victims)), 6, task, pace="lockstep") as fleet:
+            coordinator = fleet.coordinator()
+            learners = fleet.one_each()
+            until(lambda fleet=fleet: len(fleet.saw("check")) > 20)
+            for victim in victims:
+                kill(learners[victim])
+            rest = [one for id, one in enumerate(learners) if id not in victims]
+            assert join_all([coordinator, *rest]) == [0] * (7 - len(victims))
+            spared = fleet.result().losses.losses[[0, 1, 3, 4]]
+            losses.append(float(spared[:, -200:].double().mean()))
+    undisturbed, disturbed = losses
+    assert disturbed == pytest.approx(undisturbed, rel=0.02)
+
+
+def test_a_learner_whose_cable_is_cut_for_a_while_comes_back_by_itself(tmp_path):
+    task = LONG | {"rounds": 3000}
+    with small_fleet(tmp_path, 3, task, orphan_seconds=60.0) as fleet, Cable(fleet.port) as cable:
+        coordinator = fleet.coordinator()
+        learners = fleet.learners(range(1), range(1, 2))
+        direct = fleet.config.url
+        fleet.set(url=f"nats://127.0.0.1:{cable.port}")
+        learners += fleet.learners(range(2, 3))
+        until(lambda: len(fleet.saw("joined")) == 3)
+        fleet.set(url=direct)
+        cable.cut()
+        until(lambda: [line for line in fleet.saw("left") if line["learner"] == 2])
+        cable.mend()
+        assert join_all([coordinator, *learners]) == [0] * 4
+        joined = [line["learner"] for line in fleet.saw("joined")]
+        assert joined.count(2) >= 2
+        assert bool((fleet.result().losses.samples == 10).all())
