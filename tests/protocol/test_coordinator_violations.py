@@ -1,7 +1,7 @@
 """Violations that come while a resolution is open, too often, or from another epoch."""
 
 from dynavg.operators import Dynamic
-from dynavg.protocol.coordinator import Phase
+from dynavg.protocol.coordinator import Coordinator, Phase
 from dynavg.protocol.messages import (
     Aggregate,
     Aggregated,
@@ -11,9 +11,11 @@ from dynavg.protocol.messages import (
     Deadline,
     Query,
     Refresh,
+    Send,
     Violated,
 )
-from tests.protocol.scenes import FAR, NEAR, averaging, came, collecting, everything, idle
+from dynavg.protocol.operator import Average, Publish
+from tests.protocol.scenes import FAR, NEAR, Scripted, averaging, came, collecting, everything, idle
 
 COUNTING = Dynamic(delta=1, augmentation="least_recent", counter="at_least")
 
@@ -117,3 +119,23 @@ def test_a_waiting_violation_is_void_once_its_learner_is_to_start_anew():
     coordinator.handle(came(2))
     assert coordinator.handle(Aggregated(2, NEAR))[2] == Refresh(3, 2)
     assert coordinator.handle(CheckDue(round=3)) == ()
+
+
+def test_a_violation_opens_one_resolution_only():
+    coordinator = averaging(0)
+    coordinator.handle(Aggregated(2, NEAR))
+    assert coordinator.handle(CheckDue(round=3)) == ()
+
+
+def test_who_is_sent_the_new_reference_is_not_refreshed_too_and_its_waiting_violation_is_void():
+    moves = (
+        Average(measure=False),
+        Publish((0, 1), as_reference=True, cause=Cause.SCHEDULED),
+    )
+    coordinator = Coordinator(Scripted(moves), range(3))
+    coordinator.handle(Violated(0, epoch=0))
+    coordinator.handle(CheckDue(round=1))
+    coordinator.handle(Violated(1, epoch=0))
+    _, send = coordinator.handle(Aggregated(1))
+    assert send == Send(1, (0, 1), as_reference=True, epoch=1)
+    assert coordinator.pending == {}
