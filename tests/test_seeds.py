@@ -52,7 +52,6 @@ def test_a_long_draw_does_not_reach_the_next_call():
     assert not set(long) & set(numbers(1000, seed=0, name="a", call=1))
 
 
-@pytest.mark.xfail(reason="Philox gets the words as float64: their low bits are lost", strict=True)
 @pytest.mark.parametrize("coordinate", ["learner", "round", "call"])
 @pytest.mark.parametrize(("value", "other"), [(-1, -2), (2**63 + 1, 2**63 + 2)])
 def test_coordinates_may_be_any_64_bit_number(coordinate, value, other):

@@ -10,6 +10,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["generator", "integer", "sample"]
 
@@ -17,9 +18,8 @@ _WORD = (1 << 64) - 1
 
 
 @lru_cache(maxsize=1024)
-def _key(seed: int, name: str) -> tuple[int, int]:
-    digest = blake2b(f"{seed}/{name}".encode(), digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def _key(seed: int, name: str) -> NDArray[np.uint64]:
+    return np.frombuffer(blake2b(f"{seed}/{name}".encode(), digest_size=16).digest(), "<u8")
 
 
 def generator(
@@ -34,7 +34,8 @@ def generator(
     """
     # The lowest counter word is the generator's own position: 2^64 blocks before it would run
     # into the place of the next call.
-    counter = (0, call & _WORD, round & _WORD, learner & _WORD)
+    # As uint64: NumPy would take large Python numbers through float64, and lose their low bits.
+    counter = np.array((0, call & _WORD, round & _WORD, learner & _WORD), np.uint64)
     return np.random.Generator(np.random.Philox(key=_key(seed, name), counter=counter))
 
 
