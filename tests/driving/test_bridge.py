@@ -1,9 +1,14 @@
 import asyncio
+import base64
+import io
+import json
 import socket
 from collections.abc import Awaitable, Callable
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from dynavg.driving import simulator_protocol as protocol
 from dynavg.driving.bridge import Bridge, SpeedControl, serve
@@ -54,18 +59,24 @@ def test_it_drives_two_whole_laps_over_a_real_socket() -> None:
 
 
 def test_a_network_answers_the_same_as_it_does_in_our_own_environment() -> None:
+    torch.manual_seed(0)
     model = driving_net().eval()
     frame = Camera(ROAD, Conditions()).frame(ROAD.pose(20.0))
+    sent = simulator.telemetry(frame, "9.0")
     answers = []
 
     async def act(bridge: Bridge) -> None:
         client = await simulator.connected(bridge.port)
-        await client.send(simulator.telemetry(frame, "9.0"))
+        await client.send(sent)
         answers.append(simulator.steering(str(await client.recv()))[0])
         await client.close()
 
     with_bridge(frame_steers(model), act)
-    assert answers[0] == pytest.approx(frame_steers(model)(frame), abs=0.02)  # JPEG
+    jpeg = base64.b64decode(json.loads(sent[2:])[1]["image"])
+    crop = np.asarray(Image.open(io.BytesIO(jpeg)))[67:135].transpose(2, 0, 1)
+    with torch.inference_mode():
+        steering = model(torch.from_numpy(crop.copy())[None] / 255).item()
+    assert answers[0] == pytest.approx(steering, abs=1e-5)
 
 
 GARBAGE = [

@@ -155,3 +155,30 @@ def test_a_wider_layer_is_named_with_both_shapes(tmp_path: Path) -> None:
 def test_a_missing_model_is_told_with_the_drivers_there_are() -> None:
     with pytest.raises(FileNotFoundError, match=r"no model at nobody: .* or one of expert, ada"):
         drive("nobody")
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"gif": "out.mp4"}, r"cannot write a picture to out.mp4: its name must end in .gif"),
+        ({"map_picture": "map.gif"}, r"to map.gif: its name must end in .jpg, .png, .webp"),
+    ],
+)
+def test_a_picture_of_another_kind_is_refused_before_the_drive(
+    where: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        drive("nobody", **where)  # type: ignore[arg-type]
+
+
+def test_folders_of_pictures_are_made(tmp_path: Path) -> None:
+    drive("expert", Start("narrow"), laps=0, map_picture=tmp_path / "a" / "b" / "map.png")
+    assert (tmp_path / "a" / "b" / "map.png").is_file()
+
+
+def test_one_driver_drives_many_rides_one_after_the_other() -> None:
+    steer = driver_steers("chiara")
+    paths = [drive_starts(steer, PLACES[:1], laps=1)[0].path for _ in range(4)]
+    assert len({path.tobytes() for path in paths}) == 4  # other hands each time
+    again = driver_steers("chiara")
+    assert (drive_starts(again, PLACES[:1], laps=1)[0].path == paths[0]).all()

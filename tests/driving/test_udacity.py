@@ -104,15 +104,23 @@ def test_a_folder_without_a_log_is_one_clear_error(tmp_path: Path) -> None:
         udacity.read(tmp_path)
 
 
-def test_a_picture_that_breaks_off_is_named(tmp_path: Path) -> None:
-    place = folder(tmp_path, "c1.jpg,l1.jpg,r1.jpg,0.1,0,0,9")
-    rng = np.random.default_rng(0)
-    noise = Image.fromarray(rng.integers(0, 255, (160, 320, 3)).astype(np.uint8))
-    noise.save(place / "IMG" / "c1.jpg")
+def test_a_picture_that_breaks_off_is_counted_and_the_others_are_used(tmp_path: Path) -> None:
+    lines = [f"{name}.jpg,l1.jpg,r1.jpg,0.1,0,0,9" for name in ("c1", "c2")]
+    place = folder(tmp_path, *lines, names=("c1", "c2", "l1", "r1"))
     whole = (place / "IMG" / "c1.jpg").read_bytes()
     (place / "IMG" / "c1.jpg").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"c1.jpg cannot be read as a picture"):
-        udacity.read(place).pictures()
+    with pytest.warns(
+        udacity.UdacityWarning, match=r"1 unusable pictures \(c1.jpg: cannot be read"
+    ):
+        read = udacity.read(place)
+    assert [path.name for path in read.files] == ["c2.jpg"]
+
+
+def test_a_picture_that_goes_away_after_reading_the_log_is_named(tmp_path: Path) -> None:
+    read = udacity.read(folder(tmp_path, "c1.jpg,l1.jpg,r1.jpg,0.1,0,0,9"))
+    read.files[0].write_bytes(b"rubbish")
+    with pytest.raises(ValueError, match=r"c1.jpg: not a picture"):
+        read.pictures()
 
 
 @pytest.fixture(scope="module")

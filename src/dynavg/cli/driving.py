@@ -1,6 +1,7 @@
 """`dynavg drive`: a model, or the best driver, drives; you watch and get the facts."""
 
 import json
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -36,9 +37,9 @@ def drive(
     # Imported here: the package needs an extra, which the other commands do without.
     from dynavg import driving  # noqa: PLC0415
 
-    console = Console(stderr=True)
     if udacity:
-        console.print("waiting for the simulator on port 4567; Ctrl-C ends the drive")
+        logging.basicConfig(format="%(message)s")  # to standard error
+        logging.getLogger("dynavg.driving").setLevel(logging.INFO)
         served = driving.drive_simulator(model, speed)
         typer.echo(json.dumps(asdict(served)) if as_json else str(served))
         return

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -54,6 +55,11 @@ class Served:
     pictures: int = 0
     bad_frames: int = 0
     last_fault: str = ""
+
+    def __str__(self) -> str:
+        ignored = f"; {self.bad_frames} frames ignored, the last because {self.last_fault}"
+        told = f"{self.clients} simulators connected, {self.pictures} pictures answered"
+        return told + (ignored if self.bad_frames else "")
 
 
 class Bridge:
@@ -137,10 +143,9 @@ def serve(steer: Callable[[Pixels], float], speed: float = 9.0, port: int = PORT
 
     async def forever() -> None:
         async with bridge:
+            log.info("waiting for the simulator on port %d; Ctrl-C ends the drive", bridge.port)
             await asyncio.get_running_loop().create_future()
 
-    try:
+    with suppress(KeyboardInterrupt):
         asyncio.run(forever())
-    except KeyboardInterrupt:
-        log.info("stopped")
     return bridge.served

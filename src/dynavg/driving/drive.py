@@ -70,14 +70,14 @@ def load_model(path: str | Path) -> nn.Module:
 
 def driver_steers(name: str, seed: int = 0) -> Steer:
     """The driver of that name at the wheel of every ride; looks at the road, not the pictures."""
-    driving: dict[int, Driver] = {}
+    driving: dict[int, tuple[Ride, Driver]] = {}  # holds the rides, so that no id comes twice
 
     def steer(_: Pixels, rides: Sequence[Ride]) -> Sequence[float]:
         for ride in rides:
             if id(ride) not in driving:
                 rng = np.random.default_rng([seed, len(driving)])
-                driving[id(ride)] = Driver(habits(name), rng)
-        return [driving[id(ride)].steer(ride) for ride in rides]
+                driving[id(ride)] = ride, Driver(habits(name), rng)
+        return [driving[id(ride)][1].steer(ride) for ride in rides]
 
     return steer
 
@@ -97,6 +97,9 @@ def drive(
     ('finished', 0)
     """
     start = start or Start()
+    for path, endings in ((gif, pictures.FILM_ENDINGS), (map_picture, pictures.PICTURE_ENDINGS)):
+        if path is not None:
+            pictures.make_way(path, endings)
     if isinstance(model, nn.Module):
         name = type(model).__name__
         steer: Steer | nn.Module = model
@@ -109,7 +112,8 @@ def drive(
         pictures.write_gif(gif, film(driven), TICK)
     if map_picture is not None:
         road = track_named(start.track)
-        pictures.write_picture(map_picture, pictures.track_map(road, driven.path))
+        drawn = pictures.track_map(road, driven.path, driven.pose(-1))
+        pictures.write_picture(map_picture, drawn)
     return DriveResult(
         model=name,
         track=start.track,

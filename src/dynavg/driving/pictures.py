@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from dynavg.driving.surface import PAINT, Pixels, surface
 from dynavg.driving.tracks import Pose, Track
 
 OFF_LINE, ON_LINE, CAR = (80, 190, 255), (255, 64, 48), (255, 226, 60)
+PICTURE_ENDINGS, FILM_ENDINGS = (".jpg", ".png", ".webp"), (".gif",)
 _MAP_HEIGHT = 240
 _FINER = 4  # sub-pixels are 1 / 2**_FINER
 
@@ -95,8 +96,23 @@ def dashboard(
     return np.concatenate((frame, below))
 
 
+def make_way(path: str | Path, endings: Collection[str]) -> None:
+    """Make the folder of a picture to come, and refuse another ending: before the drive, not after.
+
+    >>> make_way("map.gif", {".png"})
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot write a picture to map.gif: its name must end in .png
+    """
+    if Path(path).suffix.lower() not in endings:
+        allowed = ", ".join(sorted(endings))
+        raise ValueError(f"cannot write a picture to {path}: its name must end in {allowed}")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+
 def write_picture(path: str | Path, picture: Pixels) -> None:
     """Write a picture; the file's ending says how."""
+    make_way(path, PICTURE_ENDINGS)
     Image.fromarray(picture).save(path)
 
 
@@ -104,6 +120,7 @@ def write_gif(path: str | Path, frames: Sequence[Pixels], seconds_per_frame: flo
     """Write an endless film; all frames share one palette, so nothing flickers."""
     if not frames:
         raise ValueError(f"no frames to write to {path}")
+    make_way(path, FILM_ENDINGS)
     sample = Image.fromarray(np.concatenate(frames[:: max(1, len(frames) // 6)]))
     marks = [value for colour in (OFF_LINE, ON_LINE, CAR, *PAINT) for value in colour]
     common = 256 - len(marks) // 3

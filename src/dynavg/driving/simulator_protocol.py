@@ -7,17 +7,13 @@ for pongs ("3"). Pure functions of text; sockets are in `bridge`.
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import json
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from PIL import Image, UnidentifiedImageError
-
-from dynavg.driving.camera import HEIGHT, WIDTH
 from dynavg.driving.surface import Pixels
+from dynavg.driving.udacity import picture_of
 
 CONNECTED = "40"
 PING, PONG = "2", "3"
@@ -100,14 +96,9 @@ def _picture(text: object) -> Pixels:
     if not isinstance(text, str):
         raise BadFrame("telemetry without an image")
     try:
-        with Image.open(io.BytesIO(base64.b64decode(text, validate=True))) as image:
-            picture = np.asarray(image.convert("RGB"))
-    except (binascii.Error, UnidentifiedImageError, OSError, ValueError) as error:
-        raise BadFrame(f"the image is no picture in base64: {_short(str(error))}") from error
-    if picture.shape != (HEIGHT, WIDTH, 3):
-        height, width = picture.shape[:2]
-        raise BadFrame(f"the image has {width} x {height} pixels, not {WIDTH} x {HEIGHT}")
-    return picture
+        return picture_of(io.BytesIO(base64.b64decode(text, validate=True)))
+    except ValueError as error:  # also what the decoder of base64 raises
+        raise BadFrame(f"the image of the telemetry is of no use: {error}") from error
 
 
 def _short(text: str) -> str:

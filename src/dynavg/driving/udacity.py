@@ -13,6 +13,7 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -78,12 +79,7 @@ class UdacityRecording:
         """All pictures as the network sees them, (n, 3, 68, 320)."""
         pictures = np.empty((len(self), *SHAPE), np.uint8)
         for row, path in enumerate(self.files):
-            try:
-                with Image.open(path) as image:
-                    frame = np.asarray(image.convert("RGB"))
-            except OSError as error:
-                raise ValueError(f"{path} cannot be read as a picture: {error}") from error
-            pictures[row] = frame[CROP[0] : CROP[1]].transpose(2, 0, 1)
+            pictures[row] = picture_of(path)[CROP[0] : CROP[1]].transpose(2, 0, 1)
         return pictures
 
     def dataset(self) -> TensorDataset:
@@ -155,16 +151,33 @@ def _usable(path: Path, report: Report) -> bool:
         report.missing.append(path.name or "(no name)")
         return False
     try:
-        with Image.open(path) as image:
-            size = image.size
-    except (UnidentifiedImageError, OSError):
-        report.unusable.append(f"{path.name}: not a picture")
-        return False
-    if size != (WIDTH, HEIGHT):
-        came = f"{size[0]} x {size[1]}"
-        report.unusable.append(f"{path.name}: {came} pixels, not {WIDTH} x {HEIGHT}")
+        picture_of(path)
+    except ValueError as error:
+        report.unusable.append(str(error))
         return False
     return True
+
+
+def picture_of(source: Path | BinaryIO) -> Pixels:
+    """A picture of the simulator's camera, (160, 320, 3), read whole: files do break off.
+
+    >>> import io
+    >>> picture_of(io.BytesIO(b"hello"))
+    Traceback (most recent call last):
+    ...
+    ValueError: image: not a picture
+    """
+    name = source.name if isinstance(source, Path) else "image"
+    try:
+        with Image.open(source) as image:
+            width, height = image.size
+            if (width, height) == (WIDTH, HEIGHT):
+                return np.asarray(image.convert("RGB"))
+    except UnidentifiedImageError:
+        raise ValueError(f"{name}: not a picture") from None
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{name}: cannot be read as a picture ({error})") from error
+    raise ValueError(f"{name}: {width} x {height} pixels, not {WIDTH} x {HEIGHT}")
 
 
 def write(recording: Recording, folder: str | Path) -> None:
