@@ -26,7 +26,7 @@ from torch import Tensor
 
 from dynavg.protocol.ledger import Ledger
 
-__all__ = ["Frames", "Record", "is_finished", "ledger_frame", "read", "write"]
+__all__ = ["Frames", "Record", "is_finished", "ledger_frame", "read", "write", "write_unfinished"]
 
 
 class Frames(Protocol):
@@ -96,6 +96,16 @@ def write(
     save_file(
         {name: tensor.contiguous() for name, tensor in model.items()}, folder / "model.safetensors"
     )
+    _write_json(folder / "summary.json", summary)
+    return read(folder)
+
+
+def write_unfinished(folder: Path, spec: Mapping[str, Any], summary: Mapping[str, Any]) -> Record:
+    """Write down that a run ended before its time; `summary` says why. It is over, and has no
+    frames.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "spec.json", spec)
     _write_json(folder / "summary.json", summary)
     return read(folder)
 

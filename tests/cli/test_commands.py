@@ -14,10 +14,10 @@ run = CliRunner().invoke
 
 def test_help_names_every_command():
     shown = run(app, ["--help"]).stdout
-    assert all(name in shown for name in ("demo", "bench", "drive", "fleet", "version"))
+    assert all(name in shown for name in ("bench", "drive", "fleet", "version"))
 
 
-COMMANDS = ["demo", "bench", "drive"] + [
+COMMANDS = ["bench", "drive"] + [
     f"fleet {name}" for name in ("demo", "init", "broker", "coordinator", "learner", "status")
 ]
 
@@ -54,7 +54,6 @@ def test_drive_prints_the_facts_as_json_only():
     [
         (["drive", "nobody"], "no model at nobody"),
         (["drive", "expert", "--track", "moon"], "unknown track 'moon'"),
-        (["demo", "--data", "nowhere"], "nowhere"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(monkeypatch, capsys, arguments, message):

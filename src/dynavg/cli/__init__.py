@@ -7,7 +7,6 @@ from rich.console import Console
 
 import dynavg
 from dynavg.cli import fleet
-from dynavg.cli.comparing import demo
 from dynavg.cli.driving import drive
 from dynavg.cli.measuring import bench
 
@@ -19,7 +18,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
 app.command()(bench)
 app.command()(drive)
 app.add_typer(fleet.app, name="fleet")

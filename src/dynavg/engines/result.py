@@ -1,6 +1,7 @@
 """What a run came to: losses, bytes, accuracy, models, and what to make of them."""
 
 import copy
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -162,7 +163,8 @@ class Result:
         violated = sum(check.violations > 0 for check in self.checks)
         if 0 < violated < len(self.checks):
             return ()
-        squared = [c.distance_median for c in self.checks if c.distance_median is not None]
+        medians = [check.distance_median for check in self.checks]
+        squared = [median for median in medians if median is not None and math.isfinite(median)]
         if not squared:  # learners of a fleet keep their distances to themselves
             return ()
         if getattr(self.operator, "distance", None) == "norm":

@@ -1,0 +1,317 @@
+"""What can be seen of runs, as data: series, bars and grids. Who draws them is not known here.
+
+A chart is made from points (runs over seeds) and drawn twice: for print (`drawing`) and for pages
+(`page`). A curve is that of a point's first seed; a front's points are means over seeds.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from dynavg.records import Record
+from dynavg.report.points import Curves, Floats, Point, curves_of, value_of
+
+__all__ = [
+    "Bars",
+    "Chart",
+    "Drawing",
+    "Grid",
+    "Picture",
+    "Series",
+    "causes",
+    "divergence",
+    "front",
+    "grid",
+    "lines_over",
+    "over_time",
+    "set_sizes",
+]
+
+MOST = 400
+"""Numbers of a curve that are kept: more cannot be seen."""
+
+Unit = Literal["", "bytes", "log"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One set of numbers in a chart. `spread` is a half-width in y; `joined` draws a line through
+    the points; `colour` is a number that stands for the same thing in all charts of a report.
+    """
+
+    name: str
+    x: Floats
+    y: Floats
+    colour: int
+    kind: Literal["line", "steps", "points"] = "line"
+    spread: Floats | None = None
+    joined: bool = False
+    hollow: bool = False
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chart:
+    """Series over a common x; `marks` are x at which something happened, such as a drift."""
+
+    name: str
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    x_unit: Unit = ""
+    y_unit: Unit = ""
+    marks: tuple[float, ...] = ()
+    marks_mean: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Stacked bars: one for each label, a part for each of `parts`."""
+
+    name: str
+    title: str
+    y: str
+    labels: tuple[str, ...]
+    parts: dict[str, list[float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Numbers by row and column, as colours and as text."""
+
+    name: str
+    title: str
+    x: str
+    y: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    values: Floats
+
+
+Drawing: TypeAlias = Chart | Bars | Grid
+Picture: TypeAlias = Callable[[Sequence[Point]], Sequence[Drawing]]
+
+
+def front(points: Sequence[Point], published: Sequence[float] = (), of: str = "") -> list[Drawing]:
+    """Cumulative loss against bytes: one series for each kind of operator, joined by bytes.
+
+    Dynamic runs whose Δ is in `published`, the paper's grid, are a series of their own. `of` says
+    what the points are, where there are several fronts.
+    """
+    sound = [point for point in points if not point.diverged]
+    kinds = list(dict.fromkeys(point.kind for point in sound))
+    series = []
+    for colour, kind in enumerate(kinds):
+        own = sorted((p for p in sound if p.kind == kind), key=lambda point: point.bytes)
+        series.append(_of_points(kind, own, colour, joined=len(own) > 1))
+        theirs = [p for p in own if value_of(p.spec, "delta") in published]
+        if theirs and len(theirs) < len(own):
+            series.append(_of_points("Δ of the paper", theirs, colour, hollow=True))
+    title = "Cumulative loss against communication (less is better on both axes)"
+    name = "front" + "".join(letter if letter.isalnum() else "-" for letter in of and f" {of}")
+    x, y = "bytes sent", "cumulative loss per learner"
+    return [Chart(name, f"{of}: {title}" if of else title, x, y, tuple(series), x_unit="bytes")]
+
+
+def _of_points(
+    name: str, points: Sequence[Point], colour: int, joined: bool = False, hollow: bool = False
+) -> Series:
+    return Series(
+        name,
+        np.array([point.bytes for point in points]),
+        np.array([point.loss for point in points]),
+        colour,
+        kind="points",
+        spread=np.array([point.spread for point in points]),
+        joined=joined,
+        hollow=hollow,
+        texts=() if hollow else tuple(point.name for point in points),
+    )
+
+
+def over_time(points: Sequence[Point], least: float = 0.0) -> list[Drawing]:
+    """Cumulative loss and bytes over samples, with lines at drifts and dots at synchronisations."""
+    loss, sent = [], []
+    shown = [point for point in points if not point.diverged]
+    for colour, point in enumerate(shown):
+        run = point.runs[0]
+        curves = curves_of(run)
+        keep = _thinned(len(curves.samples))
+        x = curves.samples[keep]
+        loss.append(Series(point.name, x, curves.loss[keep], colour))
+        if point.bytes > least:
+            sent.append(Series(point.name, x, curves.bytes[keep], colour, kind="steps"))
+        dots = _synchronisations(point, run, curves, colour)
+        loss.extend(dots)
+    marks = drifts_of(shown)
+    along = "samples per learner"
+    said = "drift" if marks else ""
+    charts = [
+        Chart("loss", "Cumulative loss over time", along, "cumulative loss per learner",
+              tuple(loss), marks=marks, marks_mean=said),
+    ]  # fmt: skip
+    if sent:
+        charts.append(
+            Chart("communication", "Communication over time", along, "bytes sent", tuple(sent),
+                  y_unit="bytes", marks=marks, marks_mean=said)
+        )  # fmt: skip
+    return [*charts]
+
+
+def drifts_of(points: Sequence[Point]) -> tuple[float, ...]:
+    """Where the data of the first runs drifted, in samples per learner."""
+    if not points:
+        return ()
+    run = points[0].runs[0]
+    samples = curves_of(run).samples
+    rounds = [int(drift["round"]) for drift in run.summary.get("drifts", ())]
+    return tuple(float(samples[round - 2]) for round in dict.fromkeys(rounds) if round > 1)
+
+
+def _synchronisations(point: Point, run: Record, curves: Curves, colour: int) -> list[Series]:
+    """Dots on the loss curve where a dynamic run synchronised, if they are few enough to tell."""
+    if point.kind != "dynamic" or not len(run.checks):
+        return []
+    spoken = run.checks.filter(pl.col("cause").is_not_null())["round"].to_numpy() - 1
+    if not 0 < len(spoken) <= MOST:
+        return []
+    return [
+        Series(f"{point.name}: synchronised", curves.samples[spoken], curves.loss[spoken], colour,
+               kind="points", hollow=True)
+    ]  # fmt: skip
+
+
+def _thinned(length: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+    return np.unique(np.linspace(0, length - 1, min(length, MOST)).astype(np.intp))
+
+
+def set_sizes(points: Sequence[Point]) -> list[Drawing]:
+    """How many learners took part in each synchronisation, over time."""
+    series = []
+    for colour, point in enumerate(_dynamic(points)):
+        checks = point.runs[0].checks.filter(pl.col("cause").is_not_null())
+        if len(checks):
+            rounds, sizes = checks["round"].to_numpy(), checks["balancing_set"].to_numpy()
+            x, y = _binned(rounds.astype(float), sizes.astype(float))
+            series.append(Series(point.name, x, y, colour, kind="points"))
+    if not series:
+        return []
+    title = "Size of the balancing sets over time (means where there are many)"
+    return [Chart("balancing-sets", title, "round", "learners averaged", tuple(series))]
+
+
+def _binned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    if len(x) <= MOST:
+        return x, y
+    pieces = list(zip(np.array_split(x, MOST), np.array_split(y, MOST), strict=True))
+    return np.array([a.mean() for a, _ in pieces]), np.array([b.mean() for _, b in pieces])
+
+
+def causes(points: Sequence[Point]) -> list[Drawing]:
+    """Why resolutions ended as they did, and false alarms where divergence was measured."""
+    dynamic = _dynamic(points)
+    if not dynamic:
+        return []
+    counts = [Counter(point.runs[0].checks["cause"].drop_nulls().to_list()) for point in dynamic]
+    names = [name for name in _CAUSES if any(name in count for count in counts)]
+    labels = tuple(point.name for point in dynamic)
+    parts = {name: [float(count[name]) for count in counts] for name in names}
+    bars: list[Drawing] = [
+        Bars("causes", "Causes of synchronisations", "synchronisations", labels, parts)
+    ]
+    alarms = [point.runs[0].checks["false_alarm"] for point in dynamic]
+    if any(alarm.is_not_null().any() for alarm in alarms):
+        told = {
+            "divergence was too large": [float((~alarm).sum()) for alarm in map(_spoken, dynamic)],
+            "false alarm": [float(alarm.sum()) for alarm in map(_spoken, dynamic)],
+        }
+        title = "Violations while the divergence was at most Δ: false alarms"
+        bars.append(Bars("false-alarms", title, "checks with violations", labels, told))
+    return bars
+
+
+_CAUSES = ("all violated", "counter", "exhausted", "balanced", "abandoned")
+
+
+def _spoken(point: Point) -> pl.Series:
+    checks = point.runs[0].checks
+    return checks.filter(pl.col("cause").is_not_null())["false_alarm"].fill_null(value=False)
+
+
+def divergence(points: Sequence[Point]) -> list[Drawing]:
+    """δ before and after each check, where it was measured."""
+    series = []
+    for colour, point in enumerate(_dynamic(points)):
+        checks = point.runs[0].checks.drop_nulls("divergence_before")
+        for column, hollow in (("divergence_before", True), ("divergence_after", False)):
+            if len(checks):
+                x, y = _binned(checks["round"].to_numpy().astype(float), checks[column].to_numpy())
+                name = f"{point.name}, {column.removeprefix('divergence_')}"
+                series.append(Series(name, x, y, colour, kind="points", hollow=hollow))
+    if not series:
+        return []
+    title = "Divergence of the models before and after each check"
+    return [Chart("divergence", title, "round", "δ", tuple(series), y_unit="log")]
+
+
+def _dynamic(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.kind == "dynamic" and not point.diverged]
+
+
+def grid(
+    points: Sequence[Point],
+    rows: str,
+    columns: str,
+    value: Callable[[Point], float],
+    title: str,
+    name: str,
+) -> Grid:
+    """A number of each point, by two of its settings."""
+    ups = _settings(points, rows)
+    acrosses = _settings(points, columns)
+    values = np.full((len(ups), len(acrosses)), np.nan)
+    for point in points:
+        at = ups.index(value_of(point.spec, rows)), acrosses.index(value_of(point.spec, columns))
+        values[at] = value(point)
+    labels = {"init_noise": "ε", "every": "b"}
+    return Grid(
+        name,
+        title,
+        labels.get(columns, columns),
+        labels.get(rows, rows),
+        tuple(f"{entry:g}" for entry in acrosses),
+        tuple(f"{entry:g}" for entry in ups),
+        values,
+    )
+
+
+def lines_over(
+    points: Sequence[Point],
+    setting: str,
+    value: Callable[[Point], float],
+    name: str,
+    title: str,
+    y: str,
+    y_unit: Unit = "",
+) -> Chart:
+    """A number of each point against one of its settings, a line for each operator."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if not point.diverged:
+            groups.setdefault(point.name.partition(",")[0], []).append(point)
+    series = []
+    for colour, (operator, own) in enumerate(groups.items()):
+        ordered = sorted(own, key=lambda point: float(value_of(point.spec, setting)))
+        across = np.array([float(value_of(point.spec, setting)) for point in ordered])
+        heights = np.array([value(point) for point in ordered])
+        series.append(Series(operator, across, heights, colour, kind="points", joined=True))
+    return Chart(name, title, setting, y, tuple(series), y_unit=y_unit)
+
+
+def _settings(points: Iterable[Point], name: str) -> list[float]:
+    return sorted({float(value_of(point.spec, name)) for point in points})

@@ -1,0 +1,215 @@
+"""One self-contained HTML page per report: no network, light and dark, readable on a phone."""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from dynavg.protocol.ledger import readable_bytes
+from dynavg.report.charts import Bars, Chart, Drawing, Grid, Series
+from dynavg.report.drawing import COLOURS
+from dynavg.report.points import Point
+
+__all__ = ["rows_of", "write_page"]
+
+
+def write_page(
+    path: Path,
+    title: str,
+    intro: str,
+    verdicts: Sequence[Mapping[str, Any]],
+    points: Sequence[Point],
+    drawings: Sequence[Drawing],
+    pictures: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Write the page: claims on top, then the runs, then the charts.
+
+    `verdicts` have `id`, `text`, `verdict`, `expected`, `measured`, `holds`; `pictures` are
+    (caption, data URL) of what is no chart.
+    """
+    charts = [(drawing.title, _figure(drawing)) for drawing in drawings]
+    body = "\n".join(
+        (
+            f"<h1>{html.escape(title)}</h1>",
+            *(f"<p>{html.escape(part)}</p>" for part in intro.split("\n\n") if part),
+            _claims(verdicts),
+            "<h2>Runs</h2>",
+            _table(*rows_of(points)),
+            *(f'<h2>{html.escape(name)}</h2><div class="chart" id="chart{n}"></div>'
+              for n, (name, _) in enumerate(charts)),
+            *(f'<h2>{html.escape(caption)}</h2><img alt="{html.escape(caption)}" src="{source}">'
+              for caption, source in pictures),
+        )
+    )  # fmt: skip
+    figures = "[" + ",".join(figure.to_json() for _, figure in charts) + "]"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        _PAGE.format(
+            title=html.escape(title),
+            style=_STYLE,
+            body=body,
+            plotly=get_plotlyjs(),
+            figures=figures.replace("</", "<\\/"),
+            script=_SCRIPT,
+        ),
+        encoding="utf-8",
+    )
+    return path
+
+
+def rows_of(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells of the table of runs; bytes saved are against the periodic run that
+    sends most.
+    """
+    periodic = [point.bytes for point in points if point.kind == "periodic" and not point.diverged]
+    baseline = max(periodic, default=0.0)
+    headings = ["run", "seeds", "loss per learner", "accuracy", "bytes", "saved", "seconds"]
+    return headings, [_row(point, baseline) for point in points]
+
+
+def _row(point: Point, baseline: float) -> list[str]:
+    if point.diverged:
+        ended = next(run.summary["diverged"] for run in point.runs if "diverged" in run.summary)
+        told = f"diverged: learner {ended['learner']} in round {ended['round']}"
+        return [point.name, str(len(point.runs)), told, "", "", "", ""]
+    spread = f" ± {point.spread:.2g}" if len(point.runs) > 1 else ""
+    accuracy = point.mean("accuracy_last_100")
+    saved = f"{1 - point.bytes / baseline:.0%}" if baseline and point.kind != "serial" else ""
+    return [
+        point.name,
+        str(len(point.runs)),
+        f"{point.loss:.5g}{spread}",
+        "" if math.isnan(accuracy) else f"{accuracy:.4f}",
+        readable_bytes(point.bytes),
+        saved,
+        f"{point.mean('seconds'):.0f}",
+    ]
+
+
+def _claims(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    if not verdicts:
+        return ""
+    classes = {True: "holds", False: "fails", None: "open"}
+    rows = "".join(
+        f'<tr class="{classes[verdict["holds"]]}"><td>{html.escape(verdict["id"])}</td>'
+        f"<td><b>{html.escape(verdict['verdict'])}</b></td><td>{html.escape(verdict['text'])}</td>"
+        f"<td>{html.escape(verdict['expected'])}</td><td>{html.escape(verdict['measured'])}</td></tr>"
+        for verdict in verdicts
+    )
+    heads = "".join(f"<th>{head}</th>" for head in ("", "verdict", "claim", "expected", "measured"))
+    return f'<h2>Claims</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in headings)
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f'<div class="wide"><table class="numbers"><tr>{head}</tr>{lines}</table></div>'
+
+
+def _figure(drawing: Drawing) -> go.Figure:
+    figure = go.Figure()
+    match drawing:
+        case Chart():
+            _add_chart(figure, drawing)
+        case Bars():
+            for colour, (name, heights) in zip(COLOURS, drawing.parts.items(), strict=False):
+                figure.add_bar(x=list(drawing.labels), y=heights, name=name, marker_color=colour)
+            figure.update_layout(barmode="stack", yaxis_title=drawing.y)
+        case Grid():
+            figure.add_heatmap(
+                x=[f"{drawing.x} = {column}" for column in drawing.columns],
+                y=[f"{drawing.y} = {row}" for row in drawing.rows],
+                z=drawing.values,
+                texttemplate="%{z:.2f}",
+                colorscale="Viridis",
+            )
+    figure.update_layout(
+        template="none",
+        margin={"l": 70, "r": 20, "t": 10, "b": 50},
+        legend={"orientation": "h", "y": -0.2},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        height=460,
+    )
+    return figure
+
+
+def _add_chart(figure: go.Figure, chart: Chart) -> None:
+    for series in chart.series:
+        figure.add_scatter(**_trace(series))
+    for mark in chart.marks:
+        figure.add_vline(x=mark, line={"color": "#888888", "width": 1, "dash": "dot"})
+    for axis, label, unit in (("xaxis", chart.x, chart.x_unit), ("yaxis", chart.y, chart.y_unit)):
+        settings: dict[str, Any] = {"title": {"text": label}, "automargin": True}
+        settings |= {"type": "log"} if unit == "log" else {}
+        settings |= {"exponentformat": "SI", "ticksuffix": "B"} if unit == "bytes" else {}
+        figure.update_layout({axis: settings})
+
+
+def _trace(series: Series) -> dict[str, Any]:
+    colour = COLOURS[series.colour % len(COLOURS)]
+    trace: dict[str, Any] = {"x": series.x, "y": series.y, "name": series.name}
+    if series.kind != "points":
+        shape = "hv" if series.kind == "steps" else "linear"
+        return trace | {"mode": "lines", "line": {"color": colour, "width": 2, "shape": shape}}
+    symbol = "circle-open" if series.hollow else "circle"
+    trace |= {
+        "mode": "lines+markers" if series.joined else "markers",
+        "marker": {"color": colour, "size": 12 if series.hollow else 8, "symbol": symbol},
+        "line": {"color": colour, "width": 1},
+        "text": list(series.texts) or None,
+    }
+    if series.spread is not None and series.spread.any():
+        trace["error_y"] = {"type": "data", "array": series.spread, "thickness": 1}
+    return trace
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{style}</style></head>
+<body><main>{body}</main>
+<script>{plotly}</script>
+<script>const figures = {figures};
+{script}</script></body></html>
+"""
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2329; --paper: #ffffff; --line: #d9dde1;
+  --good: #1a7f37; --bad: #c0392b; --open: #8a6d00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --paper: #16191d; --line: #3a4046;
+  --good: #4cc36c; --bad: #ff7b6b; --open: #e3b341; } }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem;
+  border-bottom: 1px solid var(--line); }
+.numbers td { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.numbers td:not(:first-child), .numbers th:not(:first-child) { text-align: right; }
+.holds b { color: var(--good); } .fails b { color: var(--bad); } .open b { color: var(--open); }
+td b { white-space: nowrap; } img { max-width: 100%; }
+"""
+
+_SCRIPT = """
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+function draw() {
+  const ink = dark.matches ? "#e4e7ea" : "#1d2329", line = dark.matches ? "#3a4046" : "#d9dde1";
+  figures.forEach((figure, n) => {
+    const layout = Object.assign({}, figure.layout, {font: {color: ink, size: 13}});
+    for (const axis of ["xaxis", "yaxis"])
+      layout[axis] = Object.assign({}, layout[axis], {gridcolor: line, linecolor: line,
+        zerolinecolor: line});
+    Plotly.react("chart" + n, figure.data, layout, {responsive: true, displaylogo: false});
+  });
+}
+draw();
+dark.addEventListener("change", draw);
+"""

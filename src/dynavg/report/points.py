@@ -1,0 +1,138 @@
+"""Runs that differ in their seed only, as one point with a spread; and curves over time.
+
+What a figure shows and a verdict compares comes from here, so that both mean the same.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dynavg.records import Record
+
+__all__ = ["Curves", "Point", "chosen", "curves_of", "points_of", "value_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One configuration: its runs, one per seed."""
+
+    name: str
+    spec: Mapping[str, Any]
+    runs: tuple[Record, ...]
+
+    @property
+    def kind(self) -> str:
+        """The operator's kind."""
+        return str(self.spec["operator"]["kind"])
+
+    @property
+    def diverged(self) -> bool:
+        """Whether some run of it ended before its time."""
+        return any("diverged" in run.summary for run in self.runs)
+
+    @property
+    def loss(self) -> float:
+        """The mean cumulative loss per learner; infinite where a run diverged."""
+        return self.mean("loss_per_learner", math.inf)
+
+    @property
+    def bytes(self) -> float:
+        """The mean bytes, headers included."""
+        return statistics.fmean(self.values("bytes", math.nan))
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the loss between seeds; 0 for one seed."""
+        values = self.values("loss_per_learner", math.nan)
+        return statistics.stdev(values) if len(values) > 1 else 0.0
+
+    def mean(self, name: str, missing: float = math.nan) -> float:
+        """The mean of a number in the summaries."""
+        return statistics.fmean(self.values(name, missing))
+
+    def values(self, name: str, missing: float = math.nan) -> list[float]:
+        """A number of each run's summary; of `bytes`, those of the view `total`."""
+        found = [run.summary.get(name, missing) for run in self.runs]
+        plain = [value["total"] if isinstance(value, dict) else value for value in found]
+        return [missing if value is None else float(value) for value in plain]
+
+
+def points_of(records: Iterable[Record]) -> list[Point]:
+    """One point for all runs that differ in their seed only, in the order of their coming."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        same = {key: value for key, value in record.spec.items() if key != "seed"}
+        groups.setdefault(repr(sorted(same.items())), []).append(record)
+    return [
+        Point(str(runs[0].spec.get("name") or runs[0].folder.name), runs[0].spec, tuple(runs))
+        for runs in groups.values()
+    ]
+
+
+def chosen(points: Iterable[Point], **settings: Any) -> list[Point]:
+    """The points with these settings: of the operator (`kind`, `delta`, …), or of the spec.
+
+    >>> chosen([], kind="dynamic", learners=100)
+    []
+    """
+    return [
+        point
+        for point in points
+        if all(value_of(point.spec, key) == value for key, value in settings.items())
+    ]
+
+
+def value_of(spec: Mapping[str, Any], key: str) -> Any:
+    """A setting of the operator if it has it, else of the spec; None where nobody says.
+
+    >>> value_of({"operator": {"kind": "nosync"}, "learners": 3}, "learners")
+    3
+    """
+    return spec["operator"].get(key, spec.get(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """One run over time, an entry per round: samples per learner seen so far, cumulative loss per
+    learner, cumulative bytes.
+    """
+
+    samples: Floats
+    loss: Floats
+    bytes: Floats
+
+
+def curves_of(run: Record) -> Curves:
+    """The curves of a run."""
+    per_round = (
+        run.rounds.group_by("round", maintain_order=True)
+        .agg(pl.col("loss").cast(pl.Float64).sum(), pl.col("samples").sum())
+        .sort("round")
+    )
+    learners = int(run.summary["learners"])
+    sent = np.zeros(len(per_round))
+    if len(run.checks):
+        sent[run.checks["round"].to_numpy() - 1] = run.checks["bytes"].to_numpy()
+    return Curves(
+        samples=per_round["samples"].to_numpy().cumsum() / learners,
+        loss=per_round["loss"].to_numpy().cumsum() / learners,
+        bytes=sent.cumsum(),
+    )
+
+
+def mean_curves(runs: Sequence[Record]) -> Curves:
+    """The mean of several runs' curves."""
+    all_of = [curves_of(run) for run in runs]
+    return Curves(
+        samples=all_of[0].samples,
+        loss=np.mean([curves.loss for curves in all_of], axis=0),
+        bytes=np.mean([curves.bytes for curves in all_of], axis=0),
+    )
