@@ -7,12 +7,11 @@ from pathlib import Path
 
 from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
 from dynavg.engines.fleet.config import FleetConfig
-from dynavg.engines.fleet.folder import init
 from dynavg.engines.fleet.gathering import gather, read_book
 from dynavg.engines.fleet.processes import ended, start_coordinator, start_learners
-from dynavg.engines.fleet.task import TaskSource
+from dynavg.experiments import problems
+from dynavg.experiments.fleet_task import init, one_run, task_of
 
-FACTORY = "dynavg.engines.fleet.builtin:drift_task"
 SWIFT = {
     "collect_seconds": 2.0,
     "answer_seconds": 3.0,
@@ -25,17 +24,31 @@ SWIFT = {
 }
 
 
+def small_spec(learners, rounds, seed=0, **operator):
+    """Drifting data for a network of a few hundred numbers."""
+    settings = {"kind": "dynamic", **operator}
+    return problems.drift(
+        [settings],
+        rate=0.1,
+        data={"kind": "drift", "d": 8},
+        model_settings={"d": 8},
+        learners=learners,
+        rounds=rounds,
+        seeds=(seed,),
+    )
+
+
 class SmallFleet:
     """A fleet in a folder: a broker, and processes that a test may start and kill."""
 
     def __init__(self, folder, stack, learners, task, tls, **settings):
         self.folder = folder
         self.port = free_port()
-        source = TaskSource(factory=FACTORY, arguments={"learners": learners, "d": 8} | task)
+        self.spec = small_spec(**({"learners": learners} | task))
         config = FleetConfig(learners=learners, **(SWIFT | settings))
-        self.fleet = init(folder, config, source, port=self.port, tls=tls)
+        self.fleet = init(folder, self.spec, config, port=self.port, tls=tls)
         self.config = self.fleet.config
-        self.task = source.make()
+        self.task = task_of(one_run(self.spec))
         self.processes = []
         self._stack = stack
         self._broker = stack.enter_context(ExitStack())

@@ -37,7 +37,7 @@ def test_the_others_finish_when_learners_are_killed_while_training(pace, tmp_pat
         assert join_all([coordinator, *learners]) == [0] * 4
         result = fleet.result()
     assert result.losses.rounds == 1500
-    assert not result.losses.samples[1].any()
+    assert result.losses.samples[1].sum() < 15_000
     assert bool((result.losses.samples[[0, 2, 3]] == 10).all())
 
 
@@ -104,11 +104,11 @@ POINTS = [
 @pytest.mark.parametrize("point", POINTS)
 def test_a_coordinator_killed_anywhere_takes_up_and_no_decision_changes(point, tmp_path):
     with small_fleet(tmp_path, 4, SHORT, pace="lockstep") as fleet:
-        fleet.set(fail_at=point)
+        fleet.set(fail_at={"coordinator": point})
         first = fleet.coordinator()
         learners = fleet.one_each()
         assert join_all([first]) == [-signal.SIGKILL]
-        fleet.set(fail_at=None)
+        fleet.set(fail_at={})
         second = fleet.coordinator()
         assert join_all([second, *learners]) == [0] * 5
         ours, theirs = fleet.result(), simulated(fleet.task)
@@ -120,12 +120,12 @@ def test_a_coordinator_killed_anywhere_takes_up_and_no_decision_changes(point, t
 
 def test_a_coordinator_killed_in_free_pace_comes_back_and_learners_train_meanwhile(tmp_path):
     with small_fleet(tmp_path, 3, LONG) as fleet:
-        fleet.set(fail_at="Aggregate:3")
+        fleet.set(fail_at={"coordinator": "Aggregate:3"})
         first = fleet.coordinator()
         learners = fleet.one_each()
         assert join_all([first]) == [-signal.SIGKILL]
         before = fleet.book()
-        fleet.set(fail_at=None)
+        fleet.set(fail_at={})
         assert join_all([fleet.coordinator(), *learners]) == [0] * 4
         after = fleet.book()
     assert after.checks[: len(before.checks)] == before.checks

@@ -8,12 +8,12 @@ import dynavg
 from tests.fleet.fleets import join_all, small_fleet
 
 OPERATORS = {
-    "dynamic": {"operator": "dynamic", "delta": 0.05, "every": 2},
-    "samples": {"operator": "dynamic", "delta": 0.1, "weights": "samples", "augmentation": "all"},
-    "periodic": {"operator": "periodic", "every": 5},
-    "fedavg": {"operator": "fedavg", "every": 5, "fraction": 0.4},
-    "fedavg to all": {"operator": "fedavg", "every": 5, "fraction": 0.4, "receivers": "all"},
-    "nosync": {"operator": "nosync"},
+    "dynamic": {"kind": "dynamic", "delta": 0.05, "every": 2},
+    "samples": {"kind": "dynamic", "delta": 0.1, "weights": "samples", "augmentation": "all"},
+    "periodic": {"kind": "periodic", "every": 5},
+    "fedavg": {"kind": "fedavg", "every": 5, "fraction": 0.4},
+    "fedavg to all": {"kind": "fedavg", "every": 5, "fraction": 0.4, "receivers": "all"},
+    "nosync": {"kind": "nosync"},
 }
 DISTANCES = ["distance_min", "distance_median", "distance_max"]
 

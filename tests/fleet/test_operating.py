@@ -7,18 +7,22 @@ import urllib.request
 
 import pytest
 
+from dynavg.engines.fleet.broker import free_port
 from dynavg.engines.fleet.config import FleetConfig
-from dynavg.engines.fleet.demo import demo
+from dynavg.engines.fleet.demo import WATCHED, demo
 from dynavg.engines.fleet.folder import init, load
 from dynavg.engines.fleet.status import status
 from dynavg.engines.fleet.task import TaskSource
-from tests.fleet.fleets import FACTORY, join_all, small_fleet, until
+from dynavg.fleet import init_from_spec, spec_of
+from tests.fleet.fleets import join_all, small_fleet, until
+
+FACTORY = "tests.fleet.nets:own_loops"
 
 LONG = {"rounds": 100_000, "delta": 0.05, "every": 5}
 
 
 def test_init_writes_what_load_reads(tmp_path):
-    source = TaskSource(factory=FACTORY, arguments={"learners": 5})
+    source = TaskSource(factory=FACTORY)
     made = init(tmp_path / "f", FleetConfig(learners=5), source, hosts=[range(2), range(2, 5)])
     assert load(tmp_path / "f") == made
     assert made.config.host_of(range(2, 4)) == "host-2"
@@ -94,8 +98,10 @@ def test_metrics_status_and_logs_tell_the_same_story(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_ends_with_figures_for_json():
-    result = demo(2, 30, table=False)
+def test_the_demo_ends_with_figures_for_json(tmp_path):
+    config = FleetConfig(learners=2, **WATCHED)
+    init_from_spec(tmp_path / "f", spec_of(learners=2, rounds=30), config, port=free_port())
+    result = demo(tmp_path / "f", table=False)
     facts = json.loads(json.dumps(result.as_dict()))
     assert facts["learners"] == 2
     assert facts["rounds"] == 30

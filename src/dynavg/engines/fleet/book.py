@@ -61,6 +61,7 @@ class Book:
     checks: list[CheckRecord] = field(default_factory=list)
     progress: dict[int, Progress] = field(default_factory=dict)
     refused: list[tuple[int, str]] = field(default_factory=list)
+    lives: list[Facts] = field(default_factory=list)
     state: Facts | None = None
     unfinished: Outcome | None = None
     _sizes: dict[MessageType, int] = field(default_factory=dict)
@@ -117,6 +118,11 @@ class Book:
         self._read_check(**asdict(record))
         return self.checks[-1]
 
+    def ended(self, **facts: float | None) -> None:
+        """A coordinator has ended in order; what it knows about itself."""
+        self._append("ended", sync=True, **facts)
+        self._read_ended(**facts)
+
     def refused_for(self, id: int) -> list[str]:
         """Why something of this learner's was refused, each time."""
         return [why for learner, why in self.refused if learner == id]
@@ -145,6 +151,9 @@ class Book:
 
     def _read_heard(self, id: int, **facts: Any) -> None:
         self.progress.setdefault(id, Progress()).update(**facts)
+
+    def _read_ended(self, **facts: Any) -> None:
+        self.lives.append(facts)
 
     def _read_refused(self, id: int, why: str) -> None:
         self.refused.append((id, why))

@@ -23,6 +23,8 @@ __all__ = ["BROKER_FILE", "broker", "broker_settings", "free_port", "server_prog
 
 BROKER_FILE = "broker.conf"
 
+READY, FATAL = b"Server is ready", "[FTL]"
+
 
 def broker_settings(config: FleetConfig, host: str, port: int) -> str:
     """The configuration file, in JSON, which NATS reads too.
@@ -84,12 +86,17 @@ def free_port() -> int:
 @contextmanager
 def broker(file: Path, port: int, seconds: float = 10.0) -> Iterator[subprocess.Popen[bytes]]:
     """A broker with this configuration, listening on loopback; it ends with the block."""
-    with file.with_suffix(".log").open("ab") as log:
+    written = file.with_suffix(".log")
+    with written.open("ab") as log:
+        before = log.tell()
         process = subprocess.Popen(
-            [server_program(), "--config", str(file)], stdout=log, stderr=subprocess.STDOUT
+            [server_program(), "--config", file.name],
+            cwd=file.parent,
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
     try:
-        _await(process, port, time.monotonic() + seconds, file)
+        _await(process, port, time.monotonic() + seconds, written, before)
         yield process
     finally:
         process.terminate()
@@ -100,17 +107,15 @@ def broker(file: Path, port: int, seconds: float = 10.0) -> Iterator[subprocess.
             process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], port: int, deadline: float, file: Path) -> None:
-    """A server tells nobody when it is ready: knock until it opens."""
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise NoBrokerError(
-                    f"nats-server with {file} does not listen on port {port}: {error}; its log is "
-                    f"{file.with_suffix('.log')}"
-                ) from None
-            time.sleep(0.02)
-        else:
-            return
+def _await(
+    process: subprocess.Popen[bytes], port: int, deadline: float, log: Path, before: int
+) -> None:
+    """Until the server's log says that it is ready: another one's port would open too."""
+    while READY not in (said := log.read_bytes()[before:]):
+        if process.poll() is not None or time.monotonic() > deadline:
+            why = [line for line in said.decode(errors="replace").splitlines() if FATAL in line]
+            raise NoBrokerError(
+                f"nats-server does not listen on port {port}: "
+                + (why[-1].partition(FATAL)[2].strip() if why else f"its log is {log}")
+            )
+        time.sleep(0.02)

@@ -69,7 +69,7 @@ class Carrier:
         self.book = book
         self.post = post
         self.journal = journal
-        self.faults = Faults(config.fail_at)
+        self.faults = Faults(config.fail_at, "coordinator")
         self.round = 0
         self.early: dict[int, Sound] = {}
         self.expired: Callable[[Expired], None] = lambda _: None

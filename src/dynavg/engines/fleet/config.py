@@ -3,9 +3,10 @@
 Nothing here reads a spec: whoever has one makes a `FleetConfig` of it.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -41,7 +42,8 @@ class FleetConfig(BaseModel):
         silence_seconds: Who says nothing for so long is gone.
         ping_seconds: How often a quiet connection is tested.
         metrics_port: Where the coordinator serves Prometheus metrics on loopback; None does not.
-        fail_at: For tests of recovery: "Send:1" kills the coordinator after its first `Send`.
+        fail_at: For tests of recovery, by process: {"coordinator": "Send:1"} kills it after its
+            first `Send`, {"host-2": "Trained:100"} that process after its 100th batch.
 
     >>> FleetConfig(learners=3).pace
     'free'
@@ -69,7 +71,9 @@ class FleetConfig(BaseModel):
     silence_seconds: float = Field(default=1000.0, gt=0)
     ping_seconds: float = Field(default=120.0, gt=0)
     metrics_port: int | None = Field(default=None, ge=0, lt=1 << 16)
-    fail_at: str | None = Field(default=None, pattern=r"^[A-Z][A-Za-z]+:[1-9][0-9]*$")
+    fail_at: dict[str, Annotated[str, Field(pattern=r"^[A-Z][A-Za-z]+:[1-9][0-9]*$")]] = Field(
+        default_factory=dict
+    )
 
     @property
     def run_number(self) -> int:
@@ -86,11 +90,37 @@ class FleetConfig(BaseModel):
         return self.folder / f"learner-{id:05d}.safetensors"
 
     def host_of(self, ids: range) -> str:
-        """Whose certificate speaks for these learners."""
+        """The process that may speak for these learners: the one whose certificate lists them."""
+        if self.credentials is None:
+            return f"host-{ids.start}"
         for name, allowed in self.hosts.items():
             if set(ids) <= set(allowed):
                 return name
+        who = f"learner {ids.start}"
+        if len(ids) > 1:
+            who = f"learners {ids.start} to {ids.stop - 1} together"
         raise ValueError(
-            f"no certificate speaks for learners {ids.start} to {ids.stop - 1} together; there are "
-            + (", ".join(f"{name} for {allowed}" for name, allowed in self.hosts.items()) or "none")
+            f"no certificate speaks for {who}; this fleet has {len(self.hosts)}: "
+            + _shortened([f"{name} for {_spans(allowed)}" for name, allowed in self.hosts.items()])
         )
+
+
+def _spans(ids: Sequence[int]) -> str:
+    """Ascending ids in a few characters.
+
+    >>> _spans([0, 1, 2, 5])
+    '0–2, 5'
+    """
+    starts = [id for id in ids if id - 1 not in ids]
+    ends = [id for id in ids if id + 1 not in ids]
+    return ", ".join(
+        f"{start}" if start == end else f"{start}–{end}"
+        for start, end in zip(starts, ends, strict=True)
+    )
+
+
+def _shortened(words: Sequence[str], most: int = 6) -> str:
+    """Words in a row, those in the middle left out where there are many."""
+    if len(words) > most:
+        words = [*words[: most - 1], "…", words[-1]]
+    return ", ".join(words) or "none"

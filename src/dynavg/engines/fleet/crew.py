@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dynavg import checkpoint
 from dynavg.engines.fleet.config import FleetConfig
+from dynavg.engines.fleet.faults import Faults
 from dynavg.engines.fleet.line import RETURNED, Line
 from dynavg.engines.fleet.logs import event
 from dynavg.engines.fleet.seat import Rules, Seat
@@ -54,7 +55,6 @@ class Member:
     def __init__(self, shard: Looped, rules: Rules) -> None:
         self.shard = shard
         self.seat = Seat(shard.ids.start, ShardBody(shard, rules.entries), rules)
-        self.first = 1
         self.done = False
         self.trace: list[tuple[int, float, int, float]] = []
 
@@ -100,6 +100,13 @@ class Crew:
         self.config = config
         self.task = task
         self.ids = ids
+        self.name = config.host_of(ids)
+        self.faults = Faults(config.fail_at, self.name)
+        there = task.streams.learners
+        if ids.stop > there:
+            raise ValueError(
+                f"learner {ids.stop - 1}: the task has data for learners 0 to {there - 1}"
+            )
         program = task.program()
         rules = Rules(config, task.operator, program.layout, task.entries(program))
         if program.schedule is not None and task.rounds is not None:
@@ -119,26 +126,27 @@ class Crew:
 
     def run(self) -> None:
         """Join, train, answer, leave. Models and losses are saved however it ends."""
-        name = self.config.host_of(self.ids) if self.config.credentials else f"host-{self.ids[0]}"
         for member in self.members.values():
             member.load(self.config)
-        with Line(self.config, name, self.ids, self._most) as line:
+        with Line(self.config, self.name, self.ids, self._most) as line:
             self._line = line
             try:
                 for member in self.members.values():
                     self._send(member, member.seat.hello())
                 self._work(line)
             finally:
-                for member in self.members.values():
+                for member in self._present():
                     member.save(self.config)
-                    if not member.done:
-                        self._send(member, member.seat.bye())
+                    self._send(member, member.seat.bye())
 
-    def stop(self) -> None:
-        """Leave at the next batch boundary; safe in a signal handler."""
+    def stop(self) -> bool:
+        """Leave at the next batch boundary; safe in a signal handler. False before the broker was
+        reached: then there is nothing to leave.
+        """
         self.stopping = True
         if self._line is not None:
             self._line.wake()
+        return self._line is not None
 
     def _work(self, line: Line) -> None:
         reported = time.monotonic()
@@ -148,6 +156,7 @@ class Crew:
                 self._hear(line.receive() if line.has_news else ())
                 if self._may_train(member):
                     self._send(member, member.train())
+                    self.faults.passed("Trained")
                     worked = True
                 self._finish(member)
             now = time.monotonic()
@@ -172,6 +181,7 @@ class Crew:
         if member.done or rounds is None or seat.round < rounds or seat.waits_for_coordinator:
             return
         member.done = True
+        member.save(self.config)  # before the coordinator, when all are gone, writes the record
         self._send(member, seat.bye())
         event(log, logging.INFO, "finished", learner=seat.id, round=seat.round, loss=seat.loss)
 
@@ -188,6 +198,7 @@ class Crew:
                 continue
             try:
                 self._send(member, member.seat.hear(data))
+                self.faults.passed("Heard")
             except WireError as error:
                 event(log, logging.WARNING, "refused", learner=id, why=str(error))
 

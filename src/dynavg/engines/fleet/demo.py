@@ -1,22 +1,20 @@
-"""A whole fleet on this machine, over TLS with certificates made on the spot: to see it work."""
+"""A whole fleet on this machine, to see it work."""
 
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from dynavg.arguments import check_count
-from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
-from dynavg.engines.fleet.config import FleetConfig
-from dynavg.engines.fleet.folder import init
+from dynavg.engines.fleet import folder as folders
+from dynavg.engines.fleet.broker import BROKER_FILE, broker
 from dynavg.engines.fleet.office import Office
 from dynavg.engines.fleet.processes import ended, start_learners
 from dynavg.engines.fleet.running import run_coordinator
 from dynavg.engines.fleet.table import table_on
-from dynavg.engines.fleet.task import TaskSource
 
-__all__ = ["BUILT_IN", "DemoResult", "demo"]
+__all__ = ["WATCHED", "DemoResult", "demo"]
 
-BUILT_IN = "dynavg.engines.fleet.builtin:drift_task"
+WATCHED = {"report_seconds": 0.5, "silence_seconds": 60.0}
+"""Settings of a fleet that somebody watches: learners say often how far they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +35,21 @@ class DemoResult:
         return asdict(self)
 
 
-def demo(
-    learners: int = 4,
-    rounds: int | None = 100,
-    *,
-    task: TaskSource | None = None,
-    pace: str = "free",
-    table: bool = True,
-    folder: Path | None = None,
-) -> DemoResult:
-    """Start broker, coordinator and learners, watch them, and say what came of it.
+def demo(folder: Path, *, table: bool = True) -> DemoResult:
+    """Start the broker, the coordinator and every learner of the fleet in `folder`, each learner in
+    a process of its own; watch them until they are done, and say what came of it.
 
-    Args:
-        learners: How many, each in a process of its own.
-        rounds: Batches per learner.
-        task: What to learn; None takes the built-in drifting data.
-        pace: "free" or "lockstep".
-        table: Whether to draw a live table on standard error.
-        folder: Where to leave the fleet's files; None throws them away.
+    `table` draws a live table on standard error.
     """
-    check_count("demo", "learners", learners)
-    if task is None:
-        task = TaskSource(factory=BUILT_IN, arguments={"learners": learners, "rounds": rounds})
-    settings = {"run": "demo", "pace": pace, "report_seconds": 0.5, "silence_seconds": 60.0}
-    config = FleetConfig(learners=learners, **settings)
-    with tempfile.TemporaryDirectory(prefix="dynavg-fleet-") as temporary:
-        place = Path(temporary) / "fleet" if folder is None else folder
-        port = free_port()
-        init(place, config, task, port=port)
-        with (
-            broker(place / BROKER_FILE, port),
-            ended([start_learners(place, range(id, id + 1)) for id in range(learners)]),
-            table_on(table) as show,
-        ):
-            return _result(run_coordinator(place, show), learners)
+    config = folders.load(folder).config
+    port = urlsplit(config.url).port
+    assert port is not None, "init writes it"
+    with (
+        broker(folder / BROKER_FILE, port),
+        ended([start_learners(folder, range(id, id + 1)) for id in range(config.learners)]),
+        table_on(table) as show,
+    ):
+        return _result(run_coordinator(folder, show), config.learners)
 
 
 def _result(office: Office, learners: int) -> DemoResult:

@@ -1,19 +1,24 @@
-"""Faults on purpose: a coordinator that dies right after an event or an instruction."""
+"""Faults on purpose: a process that dies right after an event, an instruction, a batch, a message.
+
+The coordinator passes the names of its events and instructions, a learner "Trained" after a batch
+and its words about it, and "Heard" after a message and its answer.
+"""
 
 import os
 import signal
+from collections.abc import Mapping
 
 __all__ = ["Faults"]
 
 
 class Faults:
-    """`plan` is "Name:n": the n-th time that `passed("Name")` is called is the process's last.
+    """With the plan "Name:n" for this process, the n-th `passed("Name")` is its last.
 
-    >>> Faults(None).passed("Send")
+    >>> Faults({"host-2": "Trained:100"}, "host-1").passed("Trained")
     """
 
-    def __init__(self, plan: str | None) -> None:
-        self._name, _, count = (plan or ":0").partition(":")
+    def __init__(self, plans: Mapping[str, str], process: str) -> None:
+        self._name, _, count = plans.get(process, ":0").partition(":")
         self._left = int(count)
 
     def passed(self, name: str) -> None:

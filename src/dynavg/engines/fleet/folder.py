@@ -1,10 +1,13 @@
 """A fleet as a folder: what `init` writes, and what every process of it reads.
 
 fleet.json      the configuration and where the task comes from
-broker.conf     for nats-server
+spec.toml       what to learn, where it comes from a spec
+broker.conf     for nats-server, started in this folder
 ca/             the CA; its key belongs nowhere else
 credentials/    a folder per process: coordinator, broker, host-0, …; each goes to its machine
 state/          what processes write while they run
+
+Paths in these files begin at the folder, so that it can be copied to another machine.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +20,7 @@ from dynavg.engines.fleet.certificates import Authority
 from dynavg.engines.fleet.config import CONFIG_FILE, FleetConfig
 from dynavg.engines.fleet.task import TaskSource
 
-__all__ = ["Fleet", "init", "load"]
+__all__ = ["Fleet", "folder_of", "init", "load"]
 
 
 class Fleet(BaseModel):
@@ -29,15 +32,32 @@ class Fleet(BaseModel):
     task: TaskSource
 
 
+def folder_of(place: Path) -> Path:
+    """The fleet's folder, named by itself or by a file in it."""
+    return place.parent if place.is_file() else place
+
+
 def load(folder: Path) -> Fleet:
     """The fleet in a folder."""
     path = folder / CONFIG_FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: `dynavg fleet init {folder}` makes one")
+        raise FileNotFoundError(
+            f"{folder} holds no fleet ({CONFIG_FILE} is not there): "
+            "`dynavg fleet init DIR --learners 10` makes one"
+        )
     try:
-        return Fleet.model_validate_json(path.read_bytes())
+        fleet = Fleet.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ValueError(f"{path}: {error}") from None
+    config, task, here = fleet.config, fleet.task, folder.resolve()
+    places = {
+        "folder": here / config.folder,
+        "credentials": None if config.credentials is None else here / config.credentials,
+    }
+    file = None if task.file is None else here / task.file
+    return Fleet(
+        config=config.model_copy(update=places), task=task.model_copy(update={"file": file})
+    )
 
 
 def init(  # noqa: PLR0913 — each is a choice of its own
@@ -68,14 +88,13 @@ def init(  # noqa: PLR0913 — each is a choice of its own
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty: a fleet wants a folder of its own")
     folder.mkdir(parents=True, exist_ok=True)
-    folder = folder.resolve()
     blocks = [range(id, id + 1) for id in range(config.learners)] if hosts is None else hosts
     named = {f"host-{block.start}": list(block) for block in blocks}
     config = config.model_copy(
         update={
             "url": f"{'tls' if tls else 'nats'}://{reached_as[0]}:{port}",
-            "folder": folder / "state",
-            "credentials": folder / "credentials" if tls else None,
+            "folder": Path("state"),
+            "credentials": Path("credentials") if tls else None,
             "hosts": named,
         }
     )
@@ -85,6 +104,6 @@ def init(  # noqa: PLR0913 — each is a choice of its own
         for name in ("coordinator", *named):
             authority.issue(folder / "credentials" / name, name)
     (folder / BROKER_FILE).write_text(broker_settings(config, host, port))
-    fleet = Fleet(config=config, task=task)
-    (folder / CONFIG_FILE).write_text(fleet.model_dump_json(indent=2))
-    return fleet
+    written = Fleet(config=config, task=task).model_dump_json(indent=2)
+    (folder / CONFIG_FILE).write_text(written)
+    return load(folder)

@@ -91,8 +91,7 @@ class Learner:
         self.seat = Seat(id, _ModuleBody(model, layout, entries), rules)
         self._optimizer = optimizer
         most = size(rules.codec.payload_bytes(entries))
-        name = config.host_of(range(id, id + 1)) if config.credentials else f"host-{id}"
-        self._line = Line(config, name, [id], most)
+        self._line = Line(config, config.host_of(range(id, id + 1)), [id], most)
         self._hook: Any = None
         self._heard_at = self._reported_at = time.monotonic()
 

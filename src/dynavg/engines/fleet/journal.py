@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dynavg import checkpoint
 
-__all__ = ["JOURNAL_FILE", "Journal", "JournalError", "entries_of"]
+__all__ = ["JOURNAL_FILE", "Journal", "JournalError", "entries_of", "kept_average"]
 
 JOURNAL_FILE = "journal.jsonl"
 
@@ -54,11 +54,11 @@ class Journal:
 
     def keep(self, resolution: int, average: Tensor) -> None:
         """Write down the average that a resolution ended with; call it before the line about it."""
-        checkpoint.write(self._file_of(resolution), {"average": average}, {})
+        checkpoint.write(_file_of(self._folder, resolution), {"average": average}, {})
 
     def kept(self, resolution: int) -> Tensor:
         """The average of that resolution."""
-        return checkpoint.read(self._file_of(resolution))[0]["average"]
+        return kept_average(self._folder, resolution)
 
     def forget_all_but(self, resolutions: set[int]) -> None:
         """Remove the averages of other resolutions."""
@@ -72,8 +72,14 @@ class Journal:
         os.fsync(self._file.fileno())
         self._file.close()
 
-    def _file_of(self, resolution: int) -> Path:
-        return self._folder / f"average-{resolution:08d}.safetensors"
+
+def kept_average(folder: Path, resolution: int) -> Tensor:
+    """The average of a resolution, from a journal's folder."""
+    return checkpoint.read(_file_of(folder, resolution))[0]["average"]
+
+
+def _file_of(folder: Path, resolution: int) -> Path:
+    return folder / f"average-{resolution:08d}.safetensors"
 
 
 def entries_of(path: Path) -> tuple[list[Entry], int]:

@@ -120,9 +120,9 @@ class Office:
 
     async def run(self) -> None:
         """Coordinate until all learners are done, or `stop` is called."""
-        self._loop = asyncio.get_running_loop()
         try:
             await self.post.open([up(self.config, "*")])
+            self._loop = asyncio.get_running_loop()
             self._loop.call_later(self.config.join_seconds, self._put, Late(-1))
             self._loop.call_later(self._tick_seconds, self._put, Tick())
             if self.book.state is not None:
@@ -133,15 +133,24 @@ class Office:
                 self.watch(self)
                 if self._finished():
                     break
-            self._log_end()
         finally:
             self.post.note_wire_bytes()
+            self._write_end()
             await self.post.close()
             self.journal.close()
             self._loop = None
 
-    def _log_end(self) -> None:
+    def _write_end(self) -> None:
+        """What this life of the coordinator's cost, in the journal and in the log."""
         traffic, book = self.post.traffic, self.book
+        facts = {
+            "seconds": time.monotonic() - self.begun_at,
+            "small_talk": self.carrier.small_talk,
+            "crossed_bytes": traffic.sent_bytes + traffic.received_bytes,
+            "wire_bytes": self.post.wire_bytes,
+            "lost": traffic.lost,
+        }
+        book.ended(**facts)
         event(
             log,
             logging.INFO,
@@ -150,17 +159,18 @@ class Office:
             loss=book.loss,
             bytes=book.ledger.total(),
             handed_out=book.handed_out.total(),
-            small_talk=self.carrier.small_talk,
-            crossed_bytes=traffic.sent_bytes + traffic.received_bytes,
-            lost=traffic.lost,
+            **facts,
         )
 
-    def stop(self) -> None:
-        """End `run`; safe from other threads and signal handlers."""
+    def stop(self) -> bool:
+        """End `run`; safe from other threads and signal handlers. False before the broker was
+        reached.
+        """
         if self._loop is None:
             self._items.put_nowait(Stop())
-        else:
-            self._loop.call_soon_threadsafe(self._items.put_nowait, Stop())
+            return False
+        self._loop.call_soon_threadsafe(self._items.put_nowait, Stop())
+        return True
 
     def _machine(self) -> Coordinator:
         seed, patience = self.task.seed, self.config.collect_seconds

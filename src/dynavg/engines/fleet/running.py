@@ -1,10 +1,12 @@
 """What the commands do: run one process of the fleet in a folder, until it is done or told to stop.
 
-SIGTERM and SIGINT end it in order: state saved, the others told.
+SIGTERM and SIGINT end it in order: state saved, the others told. Where there is nothing to save
+yet, because the broker was not reached, they end it at once.
 """
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ from dynavg.engines.fleet.crew import Crew
 from dynavg.engines.fleet.metrics import metrics_served
 from dynavg.engines.fleet.office import Office
 
-__all__ = ["broker_command", "run_coordinator", "run_learners"]
+__all__ = ["run_broker", "run_coordinator", "run_learners"]
 
 
 def run_coordinator(folder: Path, watch: Callable[[Office], None] = lambda _: None) -> Office:
@@ -45,15 +47,29 @@ def run_learners(folder: Path, ids: range) -> None:
         crew.run()
 
 
-def broker_command(folder: Path) -> list[str]:
-    """The command that runs the broker of the fleet in `folder`."""
-    return [server_program(), "--config", str(folder / BROKER_FILE)]
+def run_broker(folder: Path) -> int:
+    """Run the broker of the fleet in `folder` until it is told to stop; its exit code."""
+    folders.load(folder)  # says what is missing
+    process = subprocess.Popen([server_program(), "--config", BROKER_FILE], cwd=folder)
+
+    def stop() -> bool:
+        process.terminate()
+        return True
+
+    with _ended_by_signals(stop):
+        return process.wait()
 
 
 @contextmanager
-def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def _ended_by_signals(stop: Callable[[], bool]) -> Iterator[None]:
+    """`stop` says whether it will come to an end in order."""
+
+    def told(*_: object) -> None:
+        if not stop():
+            raise KeyboardInterrupt
+
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: stop()) for number in numbers}
+    before = {number: signal.signal(number, told) for number in numbers}
     try:
         yield
     finally:

@@ -33,7 +33,7 @@ __all__ = ["Body", "NotWantedError", "Rules", "Seat"]
 log = logging.getLogger(__name__)
 
 
-class NotWantedError(RuntimeError):
+class NotWantedError(ValueError):
     """The coordinator refuses this process: its model is another one."""
 
 
