@@ -22,7 +22,7 @@ help:
 	@echo 'make check    format-check, lint, types, imports, tests: each is a target, too'
 
 run: $(INSTALLED)
-	$(BIN)/dynavg demo $(ARGS)
+	$(BIN)/dynavg reproduce E5 --scale quick $(ARGS)
 
 test: check
 

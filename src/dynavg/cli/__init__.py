@@ -1,25 +1,34 @@
 """The command line: parse, call, print. No logic lives here; a file per group of commands."""
 
 import sys
+from pathlib import Path
 
 import typer
 from rich.console import Console
 
 import dynavg
 from dynavg.cli import fleet
+from dynavg.cli.comparing import compare, report
+from dynavg.cli.datasets import app as datasets
 from dynavg.cli.driving import drive
+from dynavg.cli.experimenting import reproduce, run
 from dynavg.cli.measuring import bench
+from dynavg.cli.tuning import tune
+from dynavg.experiments.running import StoppedError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Decentralised deep learning that communicates only when it pays.",
+    epilog="Exit codes: 0 done; 1 an error, told in one line; 2 wrong usage; 3 a claim does not "
+    "hold (`dynavg reproduce --strict`); 130 interrupted, and the same command goes on.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command()(bench)
-app.command()(drive)
+for command in (run, reproduce, compare, report, tune, drive, bench):
+    app.command()(command)
+app.add_typer(datasets, name="data")
 app.add_typer(fleet.app, name="fleet")
 
 
@@ -31,11 +40,16 @@ def version() -> None:
 
 def main() -> None:
     """The entry point: what users can mend is one line, not a traceback."""
+    sys.path.append(str(Path.cwd()))  # a spec may name modules of the folder that one works in
     try:
         app()
     except (dynavg.data.DataUnavailable, ImportError, ValueError, TypeError, OSError) as error:
-        Console(stderr=True).print(f"dynavg: {error}", style="red", highlight=False, markup=False)
+        _say(str(error))
         sys.exit(1)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("dynavg: interrupted", style="red")
+    except (StoppedError, KeyboardInterrupt) as stopped:
+        _say(str(stopped) or "interrupted")
         sys.exit(130)
+
+
+def _say(message: str) -> None:
+    Console(stderr=True).print(f"dynavg: {message}", style="red", highlight=False, markup=False)

@@ -11,5 +11,5 @@ MNIST = 0.1
 ADAM = 0.001
 RMSPROP = 0.001
 """E8."""
-DRIFT = 0.1
+DRIFT = 0.5
 """SGD on the random graphical model: E2, E6."""

@@ -22,7 +22,7 @@ from dynavg.report.publishing import Report, publish
 
 __all__ = ["Order", "Outcome", "Progress", "finished_runs", "report_on", "reproduce", "run_spec"]
 
-RUNS = "runs"
+RUNS, RESULT = "runs", "result.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +144,20 @@ def report_on(found: Sequence[Record], folder: Path, title: str) -> Outcome:
 
 
 def finished_runs(paths: Sequence[Path]) -> list[Record]:
-    """The runs in these folders; a folder that holds runs stands for all finished ones in it."""
-    found: list[Record] = []
-    for path in paths:
-        inside = sorted(one.parent for one in path.glob("*/summary.json"))
-        if not records.is_finished(path) and inside:
-            found.extend(map(records.read, inside))
-        else:
-            found.append(records.read(path))
-    return found
+    """The runs in these folders, each once. A report's folder stands for the runs it shows, and a
+    folder of runs for all finished ones in it.
+    """
+    folders = dict.fromkeys(folder for path in paths for folder in _run_folders(path))
+    return [records.read(folder) for folder in folders]
+
+
+def _run_folders(path: Path) -> list[Path]:
+    if records.is_finished(path):
+        return [path]
+    result = path / RESULT
+    if result.is_file():
+        return [Path(run["folder"]) for run in json.loads(result.read_text())["runs"]]
+    return sorted(one.parent for one in path.glob("*/summary.json")) or [path]
 
 
 def _usual(points: Sequence[Point]) -> list[Drawing]:
@@ -183,5 +188,5 @@ def _published(
     page, figures = publish(folder, report)
     outcome = Outcome(list(report.points), page, figures, verdicts, facts)
     text = json.dumps(outcome.as_dict(), indent=2, ensure_ascii=False)
-    (folder / "result.json").write_text(text + "\n", encoding="utf-8")
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return outcome

@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from dynavg.protocol.ledger import readable_bytes
 from dynavg.report.charts import Bars, Chart, Drawing, Grid, Series
 from dynavg.report.drawing import COLOURS
-from dynavg.report.points import Point
+from dynavg.report.points import Point, baseline_of
 
 __all__ = ["rows_of", "write_page"]
 
@@ -62,30 +62,28 @@ def write_page(
 
 
 def rows_of(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells of the table of runs; bytes saved are against the periodic run that
-    sends most.
+    """Headings and cells of the table of runs; bytes saved are against the periodic run of the
+    same setting that sends most.
     """
-    periodic = [point.bytes for point in points if point.kind == "periodic" and not point.diverged]
-    baseline = max(periodic, default=0.0)
-    headings = ["run", "seeds", "loss per learner", "accuracy", "bytes", "saved", "seconds"]
-    return headings, [_row(point, baseline) for point in points]
+    headings = ["run", "seeds", "loss", "accuracy", "bytes", "saved", "seconds"]
+    return headings, [_row(point, baseline_of(point, points)) for point in points]
 
 
-def _row(point: Point, baseline: float) -> list[str]:
+def _row(point: Point, baseline: Point | None) -> list[str]:
     if point.diverged:
         ended = next(run.summary["diverged"] for run in point.runs if "diverged" in run.summary)
         told = f"diverged: learner {ended['learner']} in round {ended['round']}"
         return [point.name, str(len(point.runs)), told, "", "", "", ""]
     spread = f" ± {point.spread:.2g}" if len(point.runs) > 1 else ""
     accuracy = point.mean("accuracy_last_100")
-    saved = f"{1 - point.bytes / baseline:.0%}" if baseline and point.kind != "serial" else ""
+    compared = None if point.kind == "serial" else baseline
     return [
         point.name,
         str(len(point.runs)),
         f"{point.loss:.5g}{spread}",
         "" if math.isnan(accuracy) else f"{accuracy:.4f}",
         readable_bytes(point.bytes),
-        saved,
+        f"{1 - point.bytes / compared.bytes:.0%}" if compared else "",
         f"{point.mean('seconds'):.0f}",
     ]
 

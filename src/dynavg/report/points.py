@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dynavg.records import Record
 
-__all__ = ["Curves", "Point", "chosen", "curves_of", "points_of", "value_of"]
+__all__ = ["Curves", "Point", "baseline_of", "chosen", "curves_of", "points_of", "value_of"]
 
 Floats = NDArray[np.float64]
 
@@ -97,6 +97,21 @@ def value_of(spec: Mapping[str, Any], key: str) -> Any:
     3
     """
     return spec["operator"].get(key, spec.get(key))
+
+
+def baseline_of(point: Point, points: Iterable[Point]) -> Point | None:
+    """The periodic point of the same setting that sends most: what savings are counted against."""
+    periodic = [
+        other
+        for other in points
+        if other.kind == "periodic" and not other.diverged and _setting(other) == _setting(point)
+    ]
+    return max(periodic, key=lambda other: other.bytes, default=None)
+
+
+def _setting(point: Point) -> dict[str, Any]:
+    apart = ("name", "seed", "operator")
+    return {key: value for key, value in point.spec.items() if key not in apart}
 
 
 @dataclass(frozen=True, slots=True)
