@@ -50,6 +50,7 @@ class SmallFleet:
         self.config = self.fleet.config
         self.task = task_of(one_run(self.spec))
         self.processes = []
+        self._read, self._lines = {}, []
         self._stack = stack
         self._broker = stack.enter_context(ExitStack())
         self._broker.enter_context(broker(folder / BROKER_FILE, self.port))
@@ -86,16 +87,27 @@ class SmallFleet:
         return gather(self.config, self.task)
 
     def log(self):
-        lines = []
+        """All lines so far, each read once."""
         for path in self.folder.glob("*.log"):
-            if path.stem != "broker":
-                lines += [
-                    json.loads(line) for line in path.read_text().splitlines() if line[:1] == "{"
-                ]
-        return lines
+            if path.stem == "broker":
+                continue
+            with path.open() as file:
+                file.seek(self._read.get(path, 0))
+                while (line := file.readline()).endswith("\n"):
+                    self._read[path] = file.tell()
+                    if line[0] == "{":
+                        self._lines.append(json.loads(line))
+        return self._lines
 
-    def saw(self, name):
-        return [line for line in self.log() if line["event"] == name]
+    def saw(self, name, learner=None, why=""):
+        """The lines of all logs about this event, and this learner, with these words."""
+        return [
+            line
+            for line in self.log()
+            if line["event"] == name
+            and learner in (None, line.get("learner"))
+            and why in line.get("why", "")
+        ]
 
 
 @contextmanager
@@ -117,5 +129,5 @@ def until(holds, seconds=20.0):
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found

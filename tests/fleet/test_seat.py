@@ -192,6 +192,7 @@ def test_a_learner_that_nobody_knows_says_hello_and_starts_from_the_reference():
     learner = seat()
     drift_to(learner, 0.1, 0.0, 0.0)
     assert said(learner.hear(note(Kind.REJOIN))) == [Kind.HELLO]
+    assert learner.hear(note(Kind.REJOIN)) == []
     assert learner.blocked
     learner.hear(model([5.0, 5.0, 5.0], as_reference=True, epoch=3, round=40))
     assert (learner.round, learner.machine.epoch) == (40, 3)

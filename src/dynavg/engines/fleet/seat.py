@@ -256,7 +256,7 @@ class Seat:
             case Kind.GO:
                 self.released = max(self.released, note.round)
             case Kind.REJOIN:
-                return self.hello()
+                return self.hello() if self.joined else []  # it has said so already
             case Kind.AGAIN:
                 return self.again("the coordinator has started anew")
             case Kind.REFUSED:
