@@ -38,7 +38,9 @@ def plan(scale: Scale) -> list[Spec]:
 
 def steepens(points: Sequence[Point]) -> Finding:
     """The loss per round just after the drift against that just before, for every run."""
-    lines, holds = [], bool(points)
+    if not points:
+        raise UndecidedError("there are no runs")
+    lines, holds = [], True
     for point in points:
         ratios = []
         for run in point.runs:
@@ -58,8 +60,6 @@ def in_order(points: Sequence[Point]) -> Finding:
         all(a < b for a, b in pairwise(row))
         for row in zip(*(point.values("loss_per_learner") for point in named), strict=True)
     ]
-    if not counts:
-        raise UndecidedError("no runs")
     told = " < ".join(f"{point.name} {loss:.4g}" for point, loss in zip(named, losses, strict=True))
     measured = f"wanted {told}; so in {sum(counts)} of {len(counts)} seeds"
     return Finding(losses[0] < losses[1] < losses[2], measured)

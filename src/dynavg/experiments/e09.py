@@ -53,9 +53,9 @@ def numbers(points: Sequence[Point]) -> list[int]:
 
 def falls(points: Sequence[Point]) -> Finding:
     """The loss per learner by m, for every protocol."""
-    lines, holds = [], True
+    lines, holds, sizes = [], True, numbers(points)
     for operator in _operators(points):
-        own = [_of(points, operator, learners) for learners in numbers(points)]
+        own = [_of(points, operator, learners) for learners in sizes]
         losses = [point.loss for point in own]
         holds &= all(more > less for more, less in pairwise(losses))
         told = " → ".join(f"{loss:.4g}" for loss in losses)
