@@ -14,11 +14,12 @@ run = CliRunner().invoke
 
 def test_help_names_every_command():
     shown = run(app, ["--help"]).stdout
-    assert all(name in shown for name in ("bench", "drive", "fleet", "version"))
+    assert all(command.split()[0] in shown for command in [*COMMANDS, "version"])
 
 
-COMMANDS = ["bench", "drive"] + [
-    f"fleet {name}" for name in ("demo", "init", "broker", "coordinator", "learner", "status")
+COMMANDS = [
+    *("run", "reproduce", "compare", "report", "tune", "data fetch", "data show", "bench", "drive"),
+    *(f"fleet {name}" for name in ("demo", "init", "broker", "coordinator", "learner", "status")),
 ]
 
 
@@ -54,6 +55,9 @@ def test_drive_prints_the_facts_as_json_only():
     [
         (["drive", "nobody"], "no model at nobody"),
         (["drive", "expert", "--track", "moon"], "unknown track 'moon'"),
+        (["run", "nowhere.toml"], "no spec at nowhere.toml"),
+        (["compare", "nowhere"], "nowhere holds no finished run"),
+        (["tune", "my.toml"], "name one goal"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line(monkeypatch, capsys, arguments, message):
