@@ -64,7 +64,7 @@ def test_a_learner_may_join_late(tmp_path):
 
 
 def test_a_learner_that_does_not_answer_is_left_out_after_the_deadline(tmp_path):
-    with small_fleet(tmp_path, 3, LONG, answer_seconds=10.0, silence_seconds=90.0) as fleet:
+    with small_fleet(tmp_path, 3, LONG, silence_seconds=90.0) as fleet:
         coordinator = fleet.coordinator()
         with Rogue(fleet, 2) as silent:
             silent.join()

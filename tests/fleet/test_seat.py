@@ -202,3 +202,9 @@ def test_a_learner_that_nobody_knows_says_hello_and_starts_from_the_reference():
 def test_a_refused_learner_stops():
     with pytest.raises(NotWantedError, match="another network"):
         seat().hear(note(Kind.REFUSED))
+
+
+def test_a_word_says_which_average_was_taken_over_last():
+    learner = seat()
+    learner.hear(model([9.0, 9.0, 9.0], resolution=4))
+    assert decode(drift_to(learner, 1.0, 0.0, 0.0)[0]).resolution == 4

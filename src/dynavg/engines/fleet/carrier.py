@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -49,7 +50,8 @@ log = logging.getLogger(__name__)
 
 class Carrier:
     """Hands, to the coordinator's head. `round` is the check that is being resolved; `early` are
-    models that came unasked before they were expected.
+    models that came unasked before they were expected; `sent` is the last resolution whose average
+    each learner was sent.
     """
 
     def __init__(
@@ -74,7 +76,10 @@ class Carrier:
         self.early: dict[int, Sound] = {}
         self.expired: Callable[[Expired], None] = lambda _: None
         self.extra: Callable[[], dict[str, Any]] = dict
+        self.starts: Callable[[int], int] = lambda _: 0
         self.small_talk = 0
+        self.sent: dict[int, int] = {}
+        self._last: tuple[Send, int] | None = None
         self._numbers = itertools.count(time.time_ns())
         self._reference_from = 0
 
@@ -94,8 +99,8 @@ class Carrier:
                     loop.call_later(seconds, self.expired, Expired(resolution))
                 case Aggregate():
                     todo.extend(self.machine.handle(await self._aggregate(instruction)))
-                case Send(resolution, ids, as_reference, epoch):
-                    await self._send(resolution, ids, as_reference, epoch)
+                case Send():
+                    await self._send(instruction, self.round)
                 case Refresh(id, epoch):
                     await self.refresh(id, epoch)
                 case Persist():
@@ -114,11 +119,22 @@ class Carrier:
 
     async def resend(self, outcome: Outcome) -> None:
         """Send what a coordinator owed that died before it could, or before it knew that it had."""
-        self.round = outcome.round
         if outcome.receivers:
-            await self._send(
-                outcome.resolution, outcome.receivers, outcome.as_reference, self.machine.epoch
-            )
+            what = outcome.resolution, outcome.receivers, outcome.as_reference, self.machine.epoch
+            await self._send(Send(*what), outcome.round)
+
+    async def send_again(self, id: int) -> None:
+        """The average that this learner had not taken over when it spoke: lost, or on its way, and
+        then it does not take it twice. Where there is a newer one, the reference, unless nobody can
+        be that far behind. Its word is void, so it is asked again if it was a reply.
+        """
+        order, round = self._last or (None, 0)
+        if order is not None and order.resolution == self.sent[id]:
+            await self._send(replace(order, ids=(id,)), round)
+        elif self.config.pace == "free":
+            await self.refresh(id, self.machine.epoch)
+        if id in self.machine.awaited:
+            await self._query(self.machine.resolutions, (id,))
 
     async def note(self, kind: Kind, ids: Sequence[int], round: int = 0) -> None:
         """A note to these learners."""
@@ -136,9 +152,10 @@ class Carrier:
             if await self.post.send(down(self.config, id), data):
                 self.small_talk += len(data)
 
-    async def refresh(self, id: int, epoch: int, round: int | None = None) -> None:
+    async def refresh(self, id: int, epoch: int) -> None:
         """The current reference for one learner, and the round from which to go on."""
-        at = self.round if round is None else round
+        at = self.starts(id)
+        self.sent.pop(id, None)
         data = self._model(self.holding.reference, 0, at, as_reference=True, epoch=epoch)
         if await self.post.send(down(self.config, id), data):
             self.book.handout(at, id, len(data))
@@ -155,7 +172,7 @@ class Carrier:
             group=self.config.group,
             signature=self.layout.signature,
         )
-        await self._say(MessageType.QUERY, ids, encode(message))
+        await self._say(MessageType.QUERY, ids, encode(message), self.round)
 
     def _expect(self, resolution: int, ids: Sequence[int]) -> Sequence[Instruction]:
         here = [self.early.pop(id) for id in ids if id in self.early]
@@ -164,20 +181,21 @@ class Carrier:
         return self.machine.handle(Collected(resolution, got)) if got else ()
 
     async def _aggregate(self, order: Aggregate) -> Aggregated:
+        self._last = None
         await asyncio.to_thread(self.holding.mean, order.ids, order.weights)
         if not order.measure:
             return Aggregated(order.resolution)
         distance = await asyncio.to_thread(self.holding.distance, self.layout.parameters)
         return Aggregated(order.resolution, {"distance": distance})
 
-    async def _send(
-        self, resolution: int, ids: Sequence[int], as_reference: bool, epoch: int
-    ) -> None:
+    async def _send(self, order: Send, round: int) -> None:
         """Line 4."""
         average = self.holding.average
         assert average is not None, "the coordinator averages before it sends"
-        data = self._model(average, resolution, self.round, as_reference=as_reference, epoch=epoch)
-        await self._say(MessageType.MODEL, ids, data)
+        self._last = order, round
+        self.sent |= dict.fromkeys(order.ids, order.resolution)
+        data = self._model(average, order.resolution, round, order.as_reference, order.epoch)
+        await self._say(MessageType.MODEL, order.ids, data, round)
 
     def _persist(self, outcome: Outcome | None) -> None:
         """The average is on the disk before the line that speaks of it."""
@@ -195,13 +213,13 @@ class Carrier:
             keep = self.machine.pending
             self.holding.drop([id for id in self.holding.models if id not in keep])
 
-    async def _say(self, type: MessageType, ids: Sequence[int], data: bytes) -> None:
+    async def _say(self, type: MessageType, ids: Sequence[int], data: bytes, round: int) -> None:
         said = [id for id in ids if await self.post.send(down(self.config, id), data)]
-        self.book.message(self.round, type, said, len(data))
+        self.book.message(round, type, said, len(data))
         event(log, logging.DEBUG, "said", type=type.name, ids=said, bytes=len(data))
 
     def _model(
-        self, vector: Tensor, resolution: int, round: int, *, as_reference: bool, epoch: int
+        self, vector: Tensor, resolution: int, round: int, as_reference: bool, epoch: int
     ) -> bytes:
         codec = codec_for(self.layout.dtype)
         message = Message(

@@ -163,7 +163,8 @@ class Crew:
             if now - reported > self.config.report_seconds:
                 reported = now
                 for member in self._present():
-                    self._send(member, member.seat.report())
+                    if member.seat.joined:
+                        self._send(member, member.seat.report())
             self._mind_deadlines(now)
             if not worked:
                 self._hear(line.receive(self._patience(now)))

@@ -7,6 +7,7 @@ those that a simulation never has: who is there, who has gone, and what was lost
 """
 
 import asyncio
+import itertools
 import logging
 import time
 from collections import Counter
@@ -36,6 +37,7 @@ from dynavg.protocol.messages import (
     Left,
     MessageType,
     Outcome,
+    Unasked,
     Violated,
 )
 from dynavg.protocol.wire import WireError, size
@@ -43,6 +45,9 @@ from dynavg.protocol.wire import WireError, size
 __all__ = ["Office"]
 
 log = logging.getLogger(__name__)
+
+INVITE_SECONDS = 0.5
+"""When a coordinator has just come: who is not in by then said hello before it could hear it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class Invite:
+    """Time to call those whose hello came before there was a coordinator."""
+
+
+@dataclass(frozen=True, slots=True)
 class Returned:
     """The broker was away."""
 
@@ -75,7 +85,7 @@ class Stop:
     """Enough."""
 
 
-Item = Came | Late | Tick | Returned | Stop | Expired
+Item = Came | Late | Tick | Invite | Returned | Stop | Expired
 
 
 class Office:
@@ -103,11 +113,13 @@ class Office:
             config, layout, self.machine, holding, self.book, self.post, self.journal
         )
         self.carrier.expired = self._put
+        self.carrier.starts = self._round_for
         self.carrier.extra = lambda: {"heard": sorted(self.reception.heard.items())}
         self.gate = self._gate()
         self.started = bool(self.book.checks) or self.book.unfinished is not None
         self.begun_at = self._heard_at = time.monotonic()
         self._heard_from: dict[int, float] = {}
+        self._unasked = task.operator.unasked(0.0) is Unasked.REPLY
         self._known: set[int] = set()
         self._gone: set[int] = set()
         self._rounds: dict[int, int] = {}
@@ -125,6 +137,7 @@ class Office:
             self._loop = asyncio.get_running_loop()
             self._loop.call_later(self.config.join_seconds, self._put, Late(-1))
             self._loop.call_later(self._tick_seconds, self._put, Tick())
+            self._loop.call_later(INVITE_SECONDS, self._put, Invite())
             if self.book.state is not None:
                 await self._take_up()
             while not isinstance(item := await self._items.get(), Stop):
@@ -218,6 +231,12 @@ class Office:
                 await self._late_at(round)
             case Tick():
                 await self._miss_the_silent()
+            case Invite():
+                invited = {
+                    *range(self.config.learners),
+                    *itertools.chain(*self.config.hosts.values()),
+                }
+                await self.carrier.note(Kind.AGAIN, sorted(invited - set(self.machine.members)))
             case Returned():
                 await self.carrier.note(Kind.AGAIN, self.machine.members)
             case Stop():
@@ -247,7 +266,7 @@ class Office:
 
     async def _note(self, note: Note) -> None:
         id = note.sender
-        if note.kind is not Kind.HELLO or note.samples:
+        if note.samples:
             self.book.heard(note)
         if note.kind is Kind.HELLO:
             await self._hello(note)
@@ -269,7 +288,6 @@ class Office:
             return
         self._gone.discard(id)
         self._forget(id)
-        self.carrier.round = self._round_for(id)
         await self._tell(Joined(id))
         event(log, logging.INFO, "joined", learner=id, members=len(self.machine.members))
         self._known.add(id)
@@ -286,12 +304,19 @@ class Office:
     async def _model(self, sound: Sound) -> None:
         message = sound.message
         id, current = message.sender, message.epoch == self.machine.epoch
-        if message.type is MessageType.VIOLATION:
+        violates = message.type is MessageType.VIOLATION
+        unasked = violates or self._unasked
+        if unasked and message.resolution < self.carrier.sent.get(id, 0):
+            await self.carrier.send_again(id)
+            return
+        if violates:
             told: Event = Violated(id, message.epoch, message.weight)
-        elif id in self.machine.awaited and message.resolution in (0, self.machine.resolutions):
+        elif id in self.machine.awaited and (
+            unasked or message.resolution == self.machine.resolutions
+        ):
             told = Collected(self.machine.resolutions, (arrival_of(sound),))
         else:
-            if message.resolution == 0:
+            if unasked:
                 self.carrier.early[id] = sound
             return
         models = self.carrier.holding.models
@@ -423,6 +448,7 @@ class Office:
     def _forget(self, id: int) -> None:
         self.carrier.holding.drop((id,))
         self.carrier.early.pop(id, None)
+        self.carrier.sent.pop(id, None)
         if self.gate is not None:
             self.gate.forget(id)
 

@@ -201,7 +201,7 @@ class Seat:
                 instruction.type,
                 sender=self.id,
                 round=self.round,
-                resolution=instruction.resolution,
+                resolution=instruction.resolution or self._adopted,
                 epoch=instruction.epoch,
                 sequence=next(rules.numbers),
                 weight=float(self._window or self._weight or 1),
@@ -223,6 +223,8 @@ class Seat:
             return  # it is here already
         self._adopted = message.resolution or (0 if first else self._adopted)
         self.machine.handle(local.Delivered(message.as_reference, message.epoch))
+        if self.rules.config.pace == "free" and message.resolution:
+            self.released = max(self.released, message.round)  # nothing to say again of that check
         if message.as_reference:
             self.reference = self._shared(message.epoch, vector)
         if first:
