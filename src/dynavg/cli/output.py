@@ -85,7 +85,8 @@ def show(outcome: Outcome, as_json: bool) -> None:
     for verdict in outcome.verdicts:
         console.print(f"{verdict.id}  {verdict.word}", style=STYLES[verdict.holds], end="")
         console.print(f": {verdict.text}", highlight=False, markup=False)
-        console.print(f"    measured: {verdict.measured}", highlight=False, markup=False)
+        measured = verdict.measured.replace("; ", "\n" + " " * 14)
+        console.print(f"    measured: {measured}", highlight=False, markup=False)
         console.print(f"    expected: {verdict.expected}", highlight=False, markup=False)
     console.print(table_of(outcome.points))
     typer.echo(f"report: {outcome.page}")
@@ -96,8 +97,9 @@ def table_of(points: Sequence[Point]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption="loss: cumulative, mean over seeds ± standard deviation; accuracy: on each "
-        "learner's last 100 samples; saved: against the periodic run that sends most",
+        caption="loss: cumulative, mean over seeds ± standard deviation once the difficulty of "
+        "each seed is taken out; accuracy: on each learner's last 100 samples; saved: against the "
+        "periodic run that sends most",
         caption_justify="left",
     )
     headings, rows = rows_of(points)

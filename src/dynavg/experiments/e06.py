@@ -1,4 +1,4 @@
-"""E6: concept drift.
+"""E6: who speaks when the world changes.
 
 A hundred learners, 5,000 samples each, from a random graphical model that is drawn anew with
 probability 0.001 for each sample of a learner's stream. All protocols of a seed see the same
@@ -43,7 +43,7 @@ SEEDS = {"smoke": (0,), "quick": (0, 1, 2), "full": (0, 1, 2, 3, 4)}
 
 def plan(scale: Scale) -> list[Spec]:
     """Periodic and dynamic, none, and serial."""
-    wider = [] if scale == "smoke" else geometric(0.003, 30, 9)
+    wider = [] if scale == "smoke" else geometric(0.003, 30, 17)
     operators: list[Settings | str] = [
         {"kind": "periodic", "every": [1, 2, 4]},
         {"kind": "dynamic", "delta": sorted({*PUBLISHED, *wider}), "every": 1},

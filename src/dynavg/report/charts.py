@@ -33,6 +33,10 @@ __all__ = [
 
 MOST = 400
 """Numbers of a curve that are kept: more cannot be seen."""
+WINDOWS = 60
+"""Stretches of time over which restless numbers are averaged."""
+FEW = 6
+"""Runs whose restless numbers can be told apart in one chart."""
 
 Unit = Literal["", "bytes", "log"]
 
@@ -40,14 +44,14 @@ Unit = Literal["", "bytes", "log"]
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """One set of numbers in a chart. `spread` is a half-width in y; `joined` draws a line through
-    the points; `colour` is a number that stands for the same thing in all charts of a report.
+    the points; `colour` is a number that stands for the same thing within a chart.
     """
 
     name: str
     x: Floats
     y: Floats
     colour: int
-    kind: Literal["line", "steps", "points"] = "line"
+    kind: Literal["line", "dashed", "steps", "points"] = "line"
     spread: Floats | None = None
     joined: bool = False
     hollow: bool = False
@@ -130,7 +134,7 @@ def _of_points(
         spread=np.array([point.spread for point in points]),
         joined=joined,
         hollow=hollow,
-        texts=() if hollow else tuple(point.name for point in points),
+        texts=() if hollow else tuple(point.short_name for point in points),
     )
 
 
@@ -193,23 +197,35 @@ def _thinned(length: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
 def set_sizes(points: Sequence[Point]) -> list[Drawing]:
     """How many learners took part in each synchronisation, over time."""
     series = []
-    for colour, point in enumerate(_dynamic(points)):
+    for colour, point in enumerate(_few(points)):
         checks = point.runs[0].checks.filter(pl.col("cause").is_not_null())
         if len(checks):
-            rounds, sizes = checks["round"].to_numpy(), checks["balancing_set"].to_numpy()
-            x, y = _binned(rounds.astype(float), sizes.astype(float))
-            series.append(Series(point.name, x, y, colour, kind="points"))
+            x, y = _windowed(checks, "balancing_set", point)
+            series.append(Series(point.name, x, y, colour))
     if not series:
         return []
-    title = "Size of the balancing sets over time (means where there are many)"
+    title = "Size of the balancing sets (means over stretches of time)"
     return [Chart("balancing-sets", title, "round", "learners averaged", tuple(series))]
 
 
-def _binned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    if len(x) <= MOST:
-        return x, y
-    pieces = list(zip(np.array_split(x, MOST), np.array_split(y, MOST), strict=True))
-    return np.array([a.mean() for a, _ in pieces]), np.array([b.mean() for _, b in pieces])
+def _windowed(checks: pl.DataFrame, column: str, point: Point) -> tuple[Floats, Floats]:
+    """The means of a column over stretches of rounds of the same length; one without checks has
+    none.
+    """
+    width = max(1.0, float(point.spec["rounds"]) / WINDOWS)
+    means = (
+        checks.group_by((pl.col("round") / width).floor())
+        .agg(pl.col("round").mean().alias("x"), pl.col(column).cast(pl.Float64).mean())
+        .sort("x")
+    )
+    return means["x"].to_numpy(), means[column].to_numpy()
+
+
+def _few(points: Sequence[Point]) -> list[Point]:
+    """Dynamic runs, few enough to be told apart: from the smallest Δ to the largest."""
+    dynamic = _dynamic(points)
+    chosen = np.unique(np.linspace(0, len(dynamic) - 1, min(len(dynamic), FEW)).round())
+    return [dynamic[int(place)] for place in chosen]
 
 
 def causes(points: Sequence[Point]) -> list[Drawing]:
@@ -219,7 +235,7 @@ def causes(points: Sequence[Point]) -> list[Drawing]:
         return []
     counts = [Counter(point.runs[0].checks["cause"].drop_nulls().to_list()) for point in dynamic]
     names = [name for name in _CAUSES if any(name in count for count in counts)]
-    labels = tuple(point.name for point in dynamic)
+    labels = tuple(point.short_name for point in dynamic)
     parts = {name: [float(count[name]) for count in counts] for name in names}
     bars: list[Drawing] = [
         Bars("causes", "Causes of synchronisations", "synchronisations", labels, parts)
@@ -246,16 +262,16 @@ def _spoken(point: Point) -> pl.Series:
 def divergence(points: Sequence[Point]) -> list[Drawing]:
     """δ before and after each check, where it was measured."""
     series = []
-    for colour, point in enumerate(_dynamic(points)):
+    for colour, point in enumerate(_few(points)):
         checks = point.runs[0].checks.drop_nulls("divergence_before")
-        for column, hollow in (("divergence_before", True), ("divergence_after", False)):
-            if len(checks):
-                x, y = _binned(checks["round"].to_numpy().astype(float), checks[column].to_numpy())
-                name = f"{point.name}, {column.removeprefix('divergence_')}"
-                series.append(Series(name, x, y, colour, kind="points", hollow=hollow))
+        if len(checks):
+            x, before = _windowed(checks, "divergence_before", point)
+            _, after = _windowed(checks, "divergence_after", point)
+            series.append(Series(f"{point.name}, before", x, before, colour, kind="dashed"))
+            series.append(Series(f"{point.name}, after", x, after, colour))
     if not series:
         return []
-    title = "Divergence of the models before and after each check"
+    title = "Divergence of the models before and after checks (means over stretches of time)"
     return [Chart("divergence", title, "round", "δ", tuple(series), y_unit="log")]
 
 

@@ -79,8 +79,9 @@ def _series(axes: Axes, series: Series) -> None:
     colour = COLOURS[series.colour % len(COLOURS)]
     if series.kind == "steps":
         axes.step(series.x, series.y, where="post", color=colour, label=series.name)
-    elif series.kind == "line":
-        axes.plot(series.x, series.y, color=colour, label=series.name)
+    elif series.kind in ("line", "dashed"):
+        style = "--" if series.kind == "dashed" else "-"
+        axes.plot(series.x, series.y, style, color=colour, label=series.name)
     else:
         axes.errorbar(
             series.x,
@@ -89,14 +90,15 @@ def _series(axes: Axes, series: Series) -> None:
             fmt="o-" if series.joined else "o",
             linewidth=1,
             capsize=2,
-            markersize=9 if series.hollow and series.texts == () and series.joined else 5,
+            markersize=10 if series.hollow else 5,
             markerfacecolor="none" if series.hollow else colour,
             color=colour,
             label=series.name,
         )
-        for x, y, text in zip(series.x, series.y, series.texts, strict=False):
+        for n, (x, y, text) in enumerate(zip(series.x, series.y, series.texts, strict=False)):
+            place = (4, -10 if n % 2 else 5)  # by turns below and above: neighbours are close
             axes.annotate(
-                text, (x, y), textcoords="offset points", xytext=(5, 4), fontsize=6, alpha=0.8
+                text, (x, y), textcoords="offset points", xytext=place, fontsize=6.5, color=colour
             )
 
 

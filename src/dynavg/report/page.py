@@ -95,11 +95,16 @@ def _claims(verdicts: Sequence[Mapping[str, Any]]) -> str:
     rows = "".join(
         f'<tr class="{classes[verdict["holds"]]}"><td>{html.escape(verdict["id"])}</td>'
         f"<td><b>{html.escape(verdict['verdict'])}</b></td><td>{html.escape(verdict['text'])}</td>"
-        f"<td>{html.escape(verdict['expected'])}</td><td>{html.escape(verdict['measured'])}</td></tr>"
+        f"<td>{html.escape(verdict['expected'])}</td><td>{_lines(verdict['measured'])}</td></tr>"
         for verdict in verdicts
     )
     heads = "".join(f"<th>{head}</th>" for head in ("", "verdict", "claim", "expected", "measured"))
-    return f'<h2>Claims</h2><div class="wide"><table><tr>{heads}</tr>{rows}</table></div>'
+    return f'<h2>Claims</h2><table class="claims"><tr>{heads}</tr>{rows}</table>'
+
+
+def _lines(text: str) -> str:
+    """A line for each part of a measurement."""
+    return html.escape(text).replace("; ", "<br>")
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -155,7 +160,9 @@ def _trace(series: Series) -> dict[str, Any]:
     trace: dict[str, Any] = {"x": series.x, "y": series.y, "name": series.name}
     if series.kind != "points":
         shape = "hv" if series.kind == "steps" else "linear"
-        return trace | {"mode": "lines", "line": {"color": colour, "width": 2, "shape": shape}}
+        dash = "dash" if series.kind == "dashed" else "solid"
+        line = {"color": colour, "width": 2, "shape": shape, "dash": dash}
+        return trace | {"mode": "lines", "line": line}
     symbol = "circle-open" if series.hollow else "circle"
     trace |= {
         "mode": "lines+markers" if series.joined else "markers",
@@ -194,6 +201,11 @@ th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem;
 .numbers td:not(:first-child), .numbers th:not(:first-child) { text-align: right; }
 .holds b { color: var(--good); } .fails b { color: var(--bad); } .open b { color: var(--open); }
 td b { white-space: nowrap; } img { max-width: 100%; }
+@media (max-width: 45rem) { .claims tr:first-child { display: none; }
+  .claims tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
+  .claims td { display: block; border: 0; padding: 0.1rem 0; }
+  .claims td:nth-child(4)::before { content: "expected: "; }
+  .claims td:nth-child(1), .claims td:nth-child(2) { display: inline; } }
 """
 
 _SCRIPT = """
@@ -201,11 +213,13 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 function draw() {
   const ink = dark.matches ? "#e4e7ea" : "#1d2329", line = dark.matches ? "#3a4046" : "#d9dde1";
   figures.forEach((figure, n) => {
-    const layout = Object.assign({}, figure.layout, {font: {color: ink, size: 13}});
+    const layout = Object.assign({}, figure.layout, {font: {color: ink, size: 13},
+      modebar: {bgcolor: "rgba(0,0,0,0)", color: line, activecolor: ink}});
     for (const axis of ["xaxis", "yaxis"])
       layout[axis] = Object.assign({}, layout[axis], {gridcolor: line, linecolor: line,
         zerolinecolor: line});
-    Plotly.react("chart" + n, figure.data, layout, {responsive: true, displaylogo: false});
+    Plotly.react("chart" + n, figure.data, layout, {responsive: true, displaylogo: false,
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]});
   });
 }
 draw();

@@ -22,11 +22,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One configuration: its runs, one per seed."""
+    """One configuration: its runs, one per seed.
+
+    `spread` is the standard deviation of the loss between seeds after each seed's own difficulty,
+    by which it scales the losses of all configurations, is taken out; 0 for one seed.
+    """
 
     name: str
     spec: Mapping[str, Any]
     runs: tuple[Record, ...]
+    spread: float = 0.0
+
+    @property
+    def short_name(self) -> str:
+        """The name without the operator's kind, where that leaves something."""
+        return self.name.removeprefix(self.kind).strip() or self.name
 
     @property
     def kind(self) -> str:
@@ -48,12 +58,6 @@ class Point:
         """The mean bytes, headers included."""
         return statistics.fmean(self.values("bytes", math.nan))
 
-    @property
-    def spread(self) -> float:
-        """The standard deviation of the loss between seeds; 0 for one seed."""
-        values = self.values("loss_per_learner", math.nan)
-        return statistics.stdev(values) if len(values) > 1 else 0.0
-
     def mean(self, name: str, missing: float = math.nan) -> float:
         """The mean of a number in the summaries."""
         return statistics.fmean(self.values(name, missing))
@@ -71,10 +75,36 @@ def points_of(records: Iterable[Record]) -> list[Point]:
     for record in records:
         same = {key: value for key, value in record.spec.items() if key != "seed"}
         groups.setdefault(repr(sorted(same.items())), []).append(record)
+    difficulty = _difficulties(list(groups.values()))
     return [
-        Point(str(runs[0].spec.get("name") or runs[0].folder.name), runs[0].spec, tuple(runs))
+        Point(
+            str(runs[0].spec.get("name") or runs[0].folder.name),
+            runs[0].spec,
+            tuple(runs),
+            _spread(runs, difficulty),
+        )
         for runs in groups.values()
     ]
+
+
+def _difficulties(groups: Sequence[Sequence[Record]]) -> dict[int, float]:
+    """For each seed the factor by which losses are larger than on average: the mean over all
+    configurations that were run with every seed.
+    """
+    losses = [{int(run.spec.get("seed", 0)): _loss(run) for run in runs} for runs in groups]
+    seeds = {seed for one in losses for seed in one}
+    whole = [one for one in losses if one.keys() == seeds and math.isfinite(sum(one.values()))]
+    ratios = [{seed: one[seed] * len(one) / sum(one.values()) for seed in one} for one in whole]
+    return {seed: statistics.fmean(one[seed] for one in ratios) for seed in seeds if ratios}
+
+
+def _spread(runs: Sequence[Record], difficulty: Mapping[int, float]) -> float:
+    losses = [_loss(run) / difficulty.get(int(run.spec.get("seed", 0)), 1.0) for run in runs]
+    return statistics.stdev(losses) if len(losses) > 1 and all(map(math.isfinite, losses)) else 0.0
+
+
+def _loss(run: Record) -> float:
+    return float(run.summary.get("loss_per_learner", math.nan))
 
 
 def chosen(points: Iterable[Point], **settings: Any) -> list[Point]:

@@ -1,0 +1,32 @@
+"""Runs over seeds as points."""
+
+import pytest
+
+from tests.experiments.made_up import diverged, points, run
+
+
+def losses(kind, *values):
+    return [run(value, 1, seed=seed, kind=kind) for seed, value in enumerate(values)]
+
+
+def test_the_spread_is_what_the_difficulty_of_the_seeds_does_not_explain():
+    twice_as_hard = points(*losses("nosync", 100.0, 200.0), *losses("serial", 300.0, 600.0))
+    assert [point.spread for point in twice_as_hard] == pytest.approx([0.0, 0.0])
+    crossed = points(*losses("nosync", 110.0, 180.0), *losses("serial", 290.0, 620.0))
+    assert all(point.spread > 5 for point in crossed)
+
+
+def test_one_seed_and_diverged_runs_have_no_spread():
+    alone = points(run(100.0, 1, kind="nosync"), diverged(kind="periodic", every=1))
+    assert [point.spread for point in alone] == [0.0, 0.0]
+
+
+def test_a_seed_that_only_some_were_run_with_still_counts():
+    some, few = points(*losses("nosync", 100.0, 101.0, 102.0), *losses("serial", 50.0))
+    assert some.spread == pytest.approx(0.0)  # it alone says how hard the seeds are
+    assert few.spread == 0.0
+
+
+def test_a_short_name_leaves_out_the_kind_unless_that_is_all():
+    runs = run(1.0, 1, kind="dynamic", delta=0.5), run(1.0, 1, kind="nosync")
+    assert [point.short_name for point in points(*runs)] == ["0.5", "nosync"]
