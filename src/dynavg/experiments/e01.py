@@ -52,7 +52,8 @@ def mean_error(output: Tensor, _target: Tensor) -> Tensor:
 
 def nothing(learners: int, batch_size: int, _seed: int) -> list[list[tuple[Tensor, Tensor]]]:
     """Data without content: the curve is the problem."""
-    return [[(torch.zeros(batch_size, 1), torch.zeros(batch_size, 1))] * 200] * learners
+    empty = torch.full((batch_size, 1), math.nan)  # no class either: nothing is counted as correct
+    return [[(empty, empty)] * 200] * learners
 
 
 def plan(_scale: Scale) -> list[Spec]:

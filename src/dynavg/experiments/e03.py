@@ -47,9 +47,8 @@ def plan(scale: Scale) -> list[Spec]:
     ]
     if scale == "quick":
         return specs
-    fixed = {"kind": "mnist", "share": "fixed"}
     alone: list[Settings | str] = [{"kind": "periodic", "every": 4}, "nosync"]
-    return [*specs, mnist(alone, title="fixed shares", data=fixed, **size)]
+    return [*specs, mnist(alone, title="fixed shares", grid={"data.share": ["fixed"]}, **size)]
 
 
 def dealt(points: Sequence[Point]) -> list[Point]:

@@ -35,7 +35,7 @@ MOST = 400
 """Numbers of a curve that are kept: more cannot be seen."""
 WINDOWS = 60
 """Stretches of time over which restless numbers are averaged."""
-FEW = 6
+FEW = 4
 """Runs whose restless numbers can be told apart in one chart."""
 
 Unit = Literal["", "bytes", "log"]
