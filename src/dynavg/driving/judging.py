@@ -119,8 +119,8 @@ def _all_driven(steer: Steer, begin: Sequence[Start], laps: int) -> list[Driven]
     paths = [[(*ride.pose, float(ride.on_line))] for ride in rides]
     going = list(range(len(rides)))
     while going:
-        seen = [cameras[k].crop(rides[k].pose, rides[k].ticks).transpose(2, 0, 1) for k in going]
-        steerings = steer(np.stack(seen), [rides[k] for k in going])
+        seen = np.stack([cameras[k].crop(rides[k].pose, rides[k].ticks) for k in going])
+        steerings = steer(seen.transpose(0, 3, 1, 2), [rides[k] for k in going])
         for k, steering in zip(going, steerings, strict=True):
             ride = rides[k]
             # A model whose weights are not numbers any more holds the wheel straight.

@@ -26,8 +26,10 @@ def record(
     drivers: tuple[str, ...] = HUMANS,
     days: int = 2,
     seed: int = 0,
+    car: int = 0,
 ) -> Recording:
-    """`count` pictures of every driver on every track, on `days` different days each.
+    """`count` pictures of every driver on every track, on `days` different days each; another
+    `car` of the same seed has other days.
 
     >>> recording = record(90, tracks=("narrow",), drivers=("ada", "bruno"), days=1)
     >>> len(recording), [scene.driver for scene in recording.scenes]
@@ -41,7 +43,7 @@ def record(
         )
     scenes, rows = [], []
     for k, (name, driver, _) in enumerate(combinations):
-        rng = seeds.generator(seed, "driving/record", call=k)
+        rng = seeds.generator(seed, "driving/record", learner=car, call=k)
         scenes.append(Scene(name, driver, drawn(rng)))
         share = count * (k + 1) // len(combinations) - count * k // len(combinations)
         rows.append(_driven(scenes[-1], share, rng))

@@ -1,0 +1,44 @@
+import torch
+
+from dynavg.driving import HUMANS, record
+from dynavg.driving.cars import _recorded, cars
+
+
+def few(learners: int, seed: int = 0) -> list[torch.Tensor]:
+    """The steering of each car's only epoch, ascending."""
+    streams = cars(learners, 4, seed, pictures=4, tracks=("narrow",), days=1)
+    return [streams.at(car, 1)[1].flatten().sort().values for car in range(learners)]
+
+
+def test_each_car_learns_from_its_own_driver_on_days_of_its_own() -> None:
+    first, second = (record(8, ("narrow",), (HUMANS[car],), 1, 0, car) for car in (0, 1))
+    assert first.scenes[0].conditions != second.scenes[0].conditions
+    own = [torch.from_numpy(part.steering).sort().values for part in (first, second)]
+    streams = cars(2, 8, 0, pictures=8, tracks=("narrow",), days=1)
+    for car in (0, 1):
+        assert torch.equal(streams.at(car, 1)[1].flatten().sort().values, own[car])
+
+
+def test_cars_of_the_same_driver_drove_elsewhere() -> None:
+    steering = few(len(HUMANS) + 1)
+    assert not torch.equal(steering[0], steering[-1])
+
+
+def test_another_seed_is_another_fleet_and_the_same_seed_the_same() -> None:
+    once, again, other = few(1), few(1), few(1, seed=1)
+    assert torch.equal(once[0], again[0])
+    assert not torch.equal(once[0], other[0])
+
+
+def test_a_picture_comes_as_the_network_takes_it_fastest() -> None:
+    x, _ = cars(1, 4, 0, pictures=4, tracks=("narrow",), days=1).at(0, 1)
+    assert (x.shape, x.dtype) == ((4, 3, 68, 320), torch.float32)
+    assert 0 < float(x.min()) < float(x.max()) <= 1
+    assert x.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_recordings_are_made_once_for_all_runs_of_a_grid() -> None:
+    few(1)
+    before = _recorded.cache_info().hits
+    few(1)
+    assert _recorded.cache_info().hits == before + 1
