@@ -1,5 +1,6 @@
 """A learner that a test plays by hand, over a real connection."""
 
+import asyncio
 import itertools
 import time
 
@@ -34,6 +35,12 @@ class Rogue:
 
     def say(self, data, as_id=None):
         self.line.send(self.id if as_id is None else as_id, data)
+
+    def flush(self):
+        """Until the broker has all that was said."""
+        while not self.line._outbox.empty():
+            time.sleep(0.01)
+        asyncio.run_coroutine_threadsafe(self.line._post.flush(), self.line._loop).result()
 
     def hello(self, **fields):
         self.say(self.note(Kind.HELLO, **fields))

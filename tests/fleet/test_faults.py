@@ -1,14 +1,18 @@
 """Real processes, killed and lied to: the others go on, and nothing hangs."""
 
 import math
+import multiprocessing
 import os
 import signal
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from dynavg.engines.fleet.control import Kind
+from dynavg.engines.fleet.folder import load
 from dynavg.protocol.messages import MessageType
 from tests.fleet.fleets import join_all, small_fleet, until
 from tests.fleet.proxy import Cable
@@ -16,6 +20,8 @@ from tests.fleet.rogue import Rogue
 from tests.fleet.test_lockstep import simulated
 
 pytestmark = pytest.mark.slow
+
+FORKED = multiprocessing.get_context("forkserver")
 
 LONG = {"rounds": 1500, "delta": 0.05, "every": 5}
 SHORT = {"rounds": 12, "delta": 0.02, "every": 2, "seed": 3}
@@ -47,10 +53,10 @@ def test_a_killed_learner_comes_back_under_its_id_and_goes_on_from_the_reference
         learners = fleet.one_each()
         until(lambda: fleet.saw("check"))
         kill(learners[0])
+        before = len(fleet.saw("joined", 0))
         learners[:1] = fleet.learners(range(1))
         assert join_all([coordinator, *learners]) == [0] * 4
-        joined = [line["learner"] for line in fleet.saw("joined")]
-    assert sorted(joined) == [0, 0, 1, 2]
+        assert len(fleet.saw("joined", 0)) > before
 
 
 def test_a_learner_may_join_late(tmp_path):
@@ -63,26 +69,36 @@ def test_a_learner_may_join_late(tmp_path):
         assert bool((fleet.result().losses.samples[2] == 10).any())
 
 
-def test_a_learner_that_does_not_answer_is_left_out_after_the_deadline(tmp_path):
+def test_a_learner_killed_in_the_middle_of_a_balancing_is_left_out_after_the_deadline(tmp_path):
+    """It hangs when it is asked, and never comes back."""
     with small_fleet(tmp_path, 3, LONG, silence_seconds=90.0) as fleet:
         coordinator = fleet.coordinator()
-        with Rogue(fleet, 2) as silent:
-            silent.join()
-            learners = fleet.learners(range(1), range(1, 2))
-            (missed,) = until(lambda: [c for c in fleet.saw("check") if c["missing"]])[:1]
-            assert missed["missing"] == [2]
-            assert join_all([coordinator, *learners]) == [0] * 3
-        assert next(line["learner"] for line in fleet.saw("left")) == 2
+        learners = fleet.one_each()
+        until(lambda: fleet.saw("check"))
+        os.kill(learners[2].pid, signal.SIGSTOP)
+        until(lambda: [check for check in fleet.saw("check") if check["missing"] == [2]])
+        kill(learners.pop(2))
+        assert join_all([coordinator, *learners]) == [0] * 3
+        assert fleet.saw("left", 2, "did not send its model in time")
 
 
-def test_a_learner_that_dies_while_sending_leaves_nothing_behind(tmp_path):
+def dies_while_sending(folder, id):
+    fleet = load(Path(folder))
+    with Rogue(SimpleNamespace(config=fleet.config, task=fleet.task.make()), id) as dying:
+        dying.join()
+        for piece in dying.half(dying.violation()):
+            dying.say(piece)
+        dying.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_learner_killed_while_sending_leaves_nothing_behind(tmp_path):
     with small_fleet(tmp_path, 3, LONG, chunk_bytes=1024) as fleet:
         coordinator = fleet.coordinator()
-        with Rogue(fleet, 2) as dying:
-            dying.join()
-            for piece in dying.half(dying.violation()):
-                dying.say(piece)
         learners = fleet.learners(range(1), range(1, 2))
+        dying = FORKED.Process(target=dies_while_sending, args=(str(fleet.folder), 2))
+        dying.start()
+        assert join_all([dying]) == [-signal.SIGKILL]
         assert join_all([coordinator, *learners]) == [0] * 3
         assert all(2 not in sum(check.stages, ()) for check in fleet.book().checks)
 
@@ -150,8 +166,8 @@ def test_lies_are_refused_and_change_nothing(tmp_path):
     with small_fleet(tmp_path, 3, LONG) as fleet:
         coordinator = fleet.coordinator()
         with Rogue(fleet, 2) as liar:
-            liar.join()
             learners = fleet.learners(range(1), range(1, 2))
+            liar.join()
             once = liar.violation(epoch=99)
             lies = {
                 "heard before": [once, once],
@@ -201,8 +217,9 @@ def test_with_a_third_killed_the_rest_finish_with_the_loss_they_would_have_had(t
 
 def test_a_learner_whose_cable_is_cut_for_a_while_comes_back_by_itself(tmp_path):
     """It trains on, says what it has to say into the void, and starts anew from the reference."""
+    task = {"learners": 3, "rounds": 1_000_000}
     with (
-        small_fleet(tmp_path, 3, LONG | {"rounds": 1_000_000}, orphan_seconds=60.0) as fleet,
+        small_fleet(tmp_path, 2, LONG | task, orphan_seconds=60.0) as fleet,
         Cable(fleet.port) as cable,
     ):
         coordinator = fleet.coordinator()

@@ -80,7 +80,7 @@ def test_a_learner_can_neither_speak_for_another_nor_read_what_another_gets(flee
     coordinator = fleet.coordinator()
     with Rogue(fleet, 2, listens=[0, 1, 2]) as spy:
         learners = fleet.learners(range(1), range(1, 2))
-        until(lambda: len(fleet.saw("joined")) == 2)
+        until(lambda: len(fleet.saw("waiting")) == 2)
         spy.say(spy.note(Kind.BYE, sender=0), as_id=0)
         spy.say(spy.violation(sender=0), as_id=0)
         spy.join()

@@ -7,13 +7,13 @@ those that a simulation never has: who is there, who has gone, and what was lost
 """
 
 import asyncio
-import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
+from dynavg.engines.fleet.attendance import Attendance
 from dynavg.engines.fleet.book import Book
 from dynavg.engines.fleet.carrier import Carrier, arrival_of
 from dynavg.engines.fleet.config import FleetConfig
@@ -50,42 +50,8 @@ INVITE_SECONDS = 0.5
 """When a coordinator has just come: who is not in by then said hello before it could hear it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Came:
-    """A message from a learner's subject."""
-
-    id: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """The slowest learners have had their time to come to this check."""
-
-    round: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time to see who has fallen silent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Invite:
-    """Time to call those whose hello came before there was a coordinator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The broker was away."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Enough."""
-
-
-Item = Came | Late | Tick | Invite | Returned | Stop | Expired
+Todo = Callable[[], Awaitable[None]]
+"""Something that has happened, as what is to be done about it."""
 
 
 class Office:
@@ -107,27 +73,24 @@ class Office:
         self.machine = self._machine()
         self.reception = Reception(config, layout, entries)
         most = size(codec_for(layout.dtype).payload_bytes(entries))
-        self.post = Post(config, "coordinator", most, self._hear, lambda: self._put(Returned()))
+        self.post = Post(config, "coordinator", most, self._hear, self._returned)
         holding = Holding(start.vector)
         self.carrier = Carrier(
             config, layout, self.machine, holding, self.book, self.post, self.journal
         )
-        self.carrier.expired = self._put
+        self.carrier.expired = lambda what: self._todo.put_nowait(partial(self._expired, what))
         self.carrier.starts = self._round_for
         self.carrier.extra = lambda: {"heard": sorted(self.reception.heard.items())}
         self.gate = self._gate()
-        self.started = bool(self.book.checks) or self.book.unfinished is not None
-        self.begun_at = self._heard_at = time.monotonic()
-        self._heard_from: dict[int, float] = {}
-        self._unasked = task.operator.unasked(0.0) is Unasked.REPLY
-        self._known: set[int] = set()
-        self._gone: set[int] = set()
-        self._rounds: dict[int, int] = {}
-        self._resolving_since: float | None = None
+        self.begun_at = time.monotonic()
+        self.attendance = Attendance(config, self.begun_at)
         self.resolution_seconds: list[float] = []
         self.violations: Counter[int] = Counter()
+        self._unasked = task.operator.unasked(0.0) is Unasked.REPLY
+        self._rounds: dict[int, int] = {}
+        self._resolving_since: float | None = None
         self._late: int | None = None
-        self._items: asyncio.Queue[Item] = asyncio.Queue()
+        self._todo: asyncio.Queue[Todo | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self) -> None:
@@ -135,13 +98,13 @@ class Office:
         try:
             await self.post.open([up(self.config, "*")])
             self._loop = asyncio.get_running_loop()
-            self._loop.call_later(self.config.join_seconds, self._put, Late(-1))
-            self._loop.call_later(self._tick_seconds, self._put, Tick())
-            self._loop.call_later(INVITE_SECONDS, self._put, Invite())
+            self._in(self.attendance.look_seconds, self._miss_the_silent)
+            self._in(INVITE_SECONDS, self._invite)
             if self.book.state is not None:
                 await self._take_up()
-            while not isinstance(item := await self._items.get(), Stop):
-                await self._take(item)
+            self._in(self.config.join_seconds, self._start)
+            while (todo := await self._todo.get()) is not None:
+                await todo()
                 await self._resolve_what_is_due()
                 self.watch(self)
                 if self._finished():
@@ -180,9 +143,9 @@ class Office:
         reached.
         """
         if self._loop is None:
-            self._items.put_nowait(Stop())
+            self._todo.put_nowait(None)
             return False
-        self._loop.call_soon_threadsafe(self._items.put_nowait, Stop())
+        self._loop.call_soon_threadsafe(self._todo.put_nowait, None)
         return True
 
     def _machine(self) -> Coordinator:
@@ -205,10 +168,8 @@ class Office:
         self.reception.heard = dict(state["heard"])
         self.carrier.restore(unfinished, state["reference_from"])
         members = self.machine.members
-        self._known = set(self.book.progress) | set(members)
-        self._gone = self._known - set(members)
-        self.started = self.started or len(self._known) >= self.config.learners
-        self._heard_from = dict.fromkeys(members, time.monotonic())
+        begun = bool(self.book.checks) or unfinished is not None
+        self.attendance.take_up(self.book.progress, members, begun, time.monotonic())
         event(log, logging.WARNING, "taking up", members=len(members), epoch=self.machine.epoch)
         if unfinished is not None:
             await self.carrier.resend(unfinished)
@@ -216,31 +177,23 @@ class Office:
         await self.carrier.note(Kind.AGAIN, members)
 
     def _hear(self, subject: str, data: bytes) -> None:
-        self._put(Came(sender(subject), data))
+        self._todo.put_nowait(partial(self._came, sender(subject), data))
 
-    def _put(self, item: Item) -> None:
-        self._items.put_nowait(item)
+    def _returned(self) -> None:
+        self._todo.put_nowait(lambda: self.carrier.note(Kind.AGAIN, self.machine.members))
 
-    async def _take(self, item: Item) -> None:
-        match item:
-            case Came(id, data):
-                await self._came(id, data)
-            case Expired():
-                await self._expired(item)
-            case Late(round):
-                await self._late_at(round)
-            case Tick():
-                await self._miss_the_silent()
-            case Invite():
-                invited = {
-                    *range(self.config.learners),
-                    *itertools.chain(*self.config.hosts.values()),
-                }
-                await self.carrier.note(Kind.AGAIN, sorted(invited - set(self.machine.members)))
-            case Returned():
-                await self.carrier.note(Kind.AGAIN, self.machine.members)
-            case Stop():
-                pass
+    def _in(self, seconds: float, todo: Todo) -> None:
+        """Do this so many seconds from now."""
+        assert self._loop is not None, "run has set it"
+        self._loop.call_later(seconds, self._todo.put_nowait, todo)
+
+    async def _invite(self) -> None:
+        await self.carrier.note(Kind.AGAIN, self.attendance.absent(self.machine.members))
+
+    async def _start(self) -> None:
+        """The first to come have waited long enough for the others."""
+        if not self.attendance.started:
+            await self._let_in(self.attendance.start())
 
     async def _came(self, id: int, data: bytes) -> None:
         try:
@@ -249,7 +202,7 @@ class Office:
             self.book.refusal(id, str(error))
             event(log, logging.WARNING, "refused", learner=id, why=str(error))
             return
-        self._heard_at = self._heard_from[id] = time.monotonic()
+        self.attendance.hear(id, time.monotonic())
         match opened:
             case Note():
                 self.carrier.small_talk += len(data)
@@ -271,7 +224,7 @@ class Office:
         if note.kind is Kind.HELLO:
             await self._hello(note)
         elif note.kind is Kind.BYE:
-            self._gone.add(id)
+            self.attendance.go(id)
             await self._dismiss(id, "it said goodbye")
         elif id not in self.machine.members:
             await self.carrier.note(Kind.REJOIN, (id,))
@@ -286,13 +239,16 @@ class Office:
             event(log, logging.ERROR, "another network", learner=id)
             await self.carrier.note(Kind.REFUSED, (id,))
             return
-        self._gone.discard(id)
-        self._forget(id)
-        await self._tell(Joined(id))
-        event(log, logging.INFO, "joined", learner=id, members=len(self.machine.members))
-        self._known.add(id)
-        if len(self._known) >= self.config.learners:
-            self.started = True
+        there = self.attendance.come(id)
+        if not there:
+            event(log, logging.INFO, "waiting", learner=id, awaited=self.attendance.awaited)
+        await self._let_in(there)
+
+    async def _let_in(self, ids: Iterable[int]) -> None:
+        for id in ids:
+            self._forget(id)
+            await self._tell(Joined(id))
+            event(log, logging.INFO, "joined", learner=id, members=len(self.machine.members))
 
     def _round_for(self, id: int) -> int:
         """From which round a learner that comes (back) in goes on."""
@@ -352,7 +308,7 @@ class Office:
 
     async def _resolve_what_is_due(self) -> None:
         """Open resolutions for as long as there is something to resolve."""
-        while self.started and self.machine.phase is Phase.IDLE:
+        while self.attendance.started and self.machine.phase is Phase.IDLE:
             round = self._due()
             if round is None:
                 break
@@ -365,8 +321,7 @@ class Office:
         gate = self.gate
         if gate is not None and gate.begun and self._late != gate.next:
             self._late = gate.next
-            assert self._loop is not None, "run has set it"
-            self._loop.call_later(self.config.barrier_seconds, self._put, Late(gate.next))
+            self._in(self.config.barrier_seconds, partial(self._late_at, gate.next))
 
     def _due(self) -> int | None:
         """The round of a check that can be resolved now."""
@@ -420,10 +375,7 @@ class Office:
             await self._dismiss(id, "it did not send its model in time")
 
     async def _late_at(self, round: int) -> None:
-        """The last to come had its time: for the first check round −1, for a barrier its round."""
-        if round < 0:
-            self.started = True
-            return
+        """The slowest learners have had their time to come to the check of this round."""
         gate = self.gate
         if gate is None or gate.next != round or self.machine.phase is not Phase.IDLE:
             return
@@ -431,13 +383,9 @@ class Office:
             await self._dismiss(id, f"it did not come to the check of round {round} in time")
 
     async def _miss_the_silent(self) -> None:
-        assert self._loop is not None, "run has set it"
-        self._loop.call_later(self._tick_seconds, self._put, Tick())
-        now = time.monotonic()
-        for id in tuple(self.machine.members):
-            heard = self._heard_from.setdefault(id, now)
-            if now - heard > self.config.silence_seconds:
-                await self._dismiss(id, f"nothing heard for {now - heard:.1f} s")
+        self._in(self.attendance.look_seconds, self._miss_the_silent)
+        for id, seconds in self.attendance.silent(self.machine.members, time.monotonic()):
+            await self._dismiss(id, f"nothing heard for {seconds:.1f} s")
 
     async def _dismiss(self, id: int, why: str) -> None:
         self._forget(id)
@@ -452,17 +400,7 @@ class Office:
         if self.gate is not None:
             self.gate.forget(id)
 
-    @property
-    def _tick_seconds(self) -> float:
-        config = self.config
-        return min(config.report_seconds, config.answer_seconds)
-
     def _finished(self) -> bool:
-        """Whether nobody is left, and nobody who was dismissed may still come back."""
-        busy = self.machine.members or self.machine.phase is not Phase.IDLE
-        if not self.started or busy or self.task.rounds is None:
+        if self.task.rounds is None or self.machine.phase is not Phase.IDLE:
             return False
-        quiet = time.monotonic() - self._heard_at
-        if not self._known:
-            return quiet > self.config.orphan_seconds
-        return self._known <= self._gone or quiet > 2 * self.config.answer_seconds
+        return self.attendance.finished(self.machine.members, time.monotonic())
