@@ -17,8 +17,10 @@ except ImportError as _missing:
 
 from dynavg.driving import environment as _environment
 from dynavg.driving import udacity
+from dynavg.driving.album import film, sheet
 from dynavg.driving.bridge import Bridge, serve
 from dynavg.driving.camera import Camera
+from dynavg.driving.cars import cars
 from dynavg.driving.catalogue import NAMES as TRACKS
 from dynavg.driving.catalogue import track
 from dynavg.driving.conditions import DAYS, Conditions, day
@@ -27,13 +29,12 @@ from dynavg.driving.drive import (
     drive,
     drive_simulator,
     driver_steers,
-    film,
     load_model,
 )
 from dynavg.driving.drivers import DRIVERS, HUMANS, Driver, Habits, habits
 from dynavg.driving.environment import ENVIRONMENT_ID, DrivingEnv
 from dynavg.driving.judging import Driven, Start, drive_starts, starts
-from dynavg.driving.loss import Score, driving_loss, scores
+from dynavg.driving.loss import Score, driving_loss, pooled, scores
 from dynavg.driving.pictures import track_map, write_gif, write_picture
 from dynavg.driving.recorder import record
 from dynavg.driving.recording import Recording, Scene, load
@@ -61,6 +62,7 @@ __all__ = [
     "Scene",
     "Score",
     "Start",
+    "cars",
     "day",
     "drive",
     "drive_simulator",
@@ -71,9 +73,11 @@ __all__ = [
     "habits",
     "load",
     "load_model",
+    "pooled",
     "record",
     "scores",
     "serve",
+    "sheet",
     "starts",
     "track",
     "track_map",

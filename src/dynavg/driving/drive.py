@@ -13,16 +13,15 @@ from safetensors.torch import load_file
 from torch import nn
 
 from dynavg.driving import bridge, pictures
-from dynavg.driving.camera import CROP, Camera
+from dynavg.driving.album import film
+from dynavg.driving.camera import CROP
 from dynavg.driving.car import TICK
 from dynavg.driving.catalogue import track as track_named
 from dynavg.driving.drivers import DRIVERS, Driver, habits
-from dynavg.driving.judging import Driven, Start, Steer, drive_starts
+from dynavg.driving.judging import Start, Steer, drive_starts
 from dynavg.driving.ride import LAPS, Ride
 from dynavg.driving.surface import Pixels
 from dynavg.models import driving_net
-
-FILM_FRAMES = 200  # at most; a longer drive is shown in larger steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +123,6 @@ def drive(
         t_line=round(driven.line_seconds, 3),
         laps=round(driven.laps, 4),
     )
-
-
-def film(driven: Driven, frames: int = FILM_FRAMES) -> list[Pixels]:
-    """A ride as pictures (400, 320, 3): what the car saw, above where it had driven."""
-    road = track_named(driven.start.track)
-    camera = Camera(road, driven.start.weather())
-    every = -(-len(driven.path) // frames)
-    shown = []
-    for tick in range(0, len(driven.path), every):
-        pose = driven.pose(tick)
-        legend = f"{tick * TICK:5.1f} s"
-        path = driven.path[: tick + 1]
-        shown.append(pictures.dashboard(camera.frame(pose, tick), road, path, pose, legend))
-    return shown
 
 
 def frame_steers(model: nn.Module) -> Callable[[Pixels], float]:

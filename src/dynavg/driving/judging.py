@@ -6,8 +6,9 @@ all point to one side leave the road, larger ones that cancel do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,6 +40,9 @@ class Start:
         return self.conditions if self.conditions is not None else day(self.day)
 
 
+_NUMBERS = ("seconds", "crossings", "line_seconds", "laps")
+
+
 @dataclass(frozen=True, eq=False)
 class Driven:
     """What one ride came to. `path` is (n, 4): x and y in metres, the heading in radians, and 1
@@ -57,6 +61,23 @@ class Driven:
     def finished(self) -> bool:
         """Whether all laps were driven."""
         return self.outcome is Outcome.FINISHED
+
+    def facts(self) -> dict[str, str | float]:
+        """All but the path, as plain values that `of` reads."""
+        if self.start.conditions is not None:
+            raise ValueError("a ride in conditions of its own cannot be told by the day's name")
+        return {
+            **{name: getattr(self.start, name) for name in ("track", "at", "day")},
+            "outcome": self.outcome.value,
+            **{name: getattr(self, name) for name in _NUMBERS},
+        }
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Driven:
+        """The ride with these facts, without its path."""
+        start = Start(facts["track"], facts["at"], facts["day"])
+        numbers = {name: facts[name] for name in _NUMBERS}
+        return cls(start, Outcome(facts["outcome"]), path=np.empty((0, 4)), **numbers)
 
     def pose(self, tick: int) -> Pose:
         """Where the car was after so many ticks."""

@@ -91,11 +91,22 @@ def scores(rides: Mapping[str, Sequence[Driven]]) -> dict[str, Score]:
                 )
             )
     return {
-        name: Score(
-            statistics.fmean(values),
-            statistics.pstdev(values),
-            tuple(values),
-            sum(ride.finished for ride in rides[name]),
-        )
+        name: _score(values, sum(ride.finished for ride in rides[name]))
         for name, values in losses.items()
     }
+
+
+def pooled(scores: Sequence[Score]) -> Score:
+    """The score of several models over all their starts, such as of cars that each have their own.
+
+    >>> pooled([Score(0.2, 0.0, (0.2,), 1), Score(0.4, 0.0, (0.4,), 0)]).finished
+    1
+    """
+    return _score(
+        [value for score in scores for value in score.per_start],
+        sum(score.finished for score in scores),
+    )
+
+
+def _score(values: Sequence[float], finished: int) -> Score:
+    return Score(statistics.fmean(values), statistics.pstdev(values), tuple(values), finished)
