@@ -22,18 +22,20 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from dynavg.data import drift
+from dynavg import data
 from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
 from dynavg.engines.fleet.config import FleetConfig
 from dynavg.engines.fleet.control import is_note
-from dynavg.engines.fleet.folder import init, load
+from dynavg.engines.fleet.folder import init
 from dynavg.engines.fleet.holding import Holding
-from dynavg.engines.fleet.hook import Learner
+from dynavg.engines.fleet.hook import Learner, LearnerConfig, learner_config
 from dynavg.engines.fleet.office import Office
 from dynavg.engines.fleet.post import Post
 from dynavg.engines.fleet.processes import ended, start_learners
 from dynavg.engines.fleet.subjects import down, up
 from dynavg.engines.fleet.task import ModelTask, Task, TaskSource
+from dynavg.experiments.problems import drift
+from dynavg.fleet import init_from_spec
 from dynavg.learning.program import Learning
 from dynavg.operators import Dynamic
 from dynavg.protocol.messages import COORDINATOR, MessageType
@@ -89,10 +91,9 @@ def averaging():
 def sit(folder, id, rounds, results):
     """A learner that does nothing; number 0 violates `rounds` times and takes the time."""
     torch.set_num_threads(1)
-    config, module = load(Path(folder)).config, net()
+    module = net()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    task = model_task()
-    learner = Learner(config, module, optimizer, id=id, operator=task.operator)
+    learner = Learner(learner_config(folder, id), module, optimizer)
     with learner:
         seat = learner.seat
         step = torch.full((P,), (1.5 / P) ** 0.5)
@@ -136,7 +137,7 @@ def resolution(learners=10, rounds=15):
         "median <= 0.150 s",
         median_s=statistics.median(times),
         best_s=min(times),
-        resolved_by_office_s=statistics.median(office.resolution_seconds),
+        resolved_by_office_s=statistics.median(office.minutes.resolution_seconds),
         balancing_sets=sorted({check.balancing_set for check in book.checks}),
     )
     show(
@@ -154,23 +155,27 @@ def thousand(learners=1000, processes=2, rounds=20):
     blocks = [
         range(learners * i // processes, learners * (i + 1) // processes) for i in range(processes)
     ]
-    arguments = {"learners": learners, "rounds": rounds, "d": 8, "delta": 0.2, "every": 10}
-    with fleet_of(
-        learners,
-        "dynavg.engines.fleet.builtin:drift_task",
-        arguments,
-        hosts=blocks,
-        report_seconds=30.0,
-        collect_seconds=120.0,
-        answer_seconds=300.0,
-    ) as (place, fleet):
-        before = resource.getrusage(resource.RUSAGE_SELF)
-        start = time.monotonic()
-        office = Office(fleet.config, fleet.task.make())
-        with ended([start_learners(place, block) for block in blocks]):
-            asyncio.run(asyncio.wait_for(office.run(), 500))
-        seconds = time.monotonic() - start
-        after = resource.getrusage(resource.RUSAGE_SELF)
+    spec = drift(
+        [{"kind": "dynamic", "delta": 0.2, "every": 10}],
+        rate=0.1,
+        data={"kind": "drift", "d": 8},
+        model_settings={"d": 8},
+        learners=learners,
+        rounds=rounds,
+    )
+    slow = {"report_seconds": 30.0, "collect_seconds": 120.0, "answer_seconds": 300.0}
+    with tempfile.TemporaryDirectory() as folder:
+        place, port = Path(folder) / "fleet", free_port()
+        config = FleetConfig(learners=learners, **slow)
+        fleet = init_from_spec(place, spec, config, port=port, hosts=blocks)
+        with broker(place / BROKER_FILE, port):
+            before = resource.getrusage(resource.RUSAGE_SELF)
+            start = time.monotonic()
+            office = Office(fleet.config, fleet.task.make())
+            with ended([start_learners(place, block) for block in blocks]):
+                asyncio.run(asyncio.wait_for(office.run(), 500))
+            seconds = time.monotonic() - start
+            after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     show(
         "thousand",
@@ -192,7 +197,7 @@ def quiet(seconds=250):
         thread.start()
         module = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-        learner = Learner(fleet.config, module, optimizer, id=0, operator=Dynamic(1e9))
+        learner = Learner(LearnerConfig(fleet.config, 0, Dynamic(1e9)), module, optimizer)
         with learner:
             post = learner._line._post
             time.sleep(2)
@@ -219,7 +224,7 @@ def heavy_task(learners=1, rounds=None):
     learning = Learning(
         nn.functional.binary_cross_entropy_with_logits, lambda p: torch.optim.SGD(p, lr=0.01)
     )
-    return Task(make, learning, drift(learners, 200, d=50), Dynamic(1e9), rounds)
+    return Task(make, learning, data.drift(learners, 200, d=50), Dynamic(1e9), rounds)
 
 
 def query(asked=40):

@@ -8,7 +8,7 @@ from dynavg.engines.fleet.config import FleetConfig
 from dynavg.engines.fleet.demo import WATCHED, DemoResult, demo
 from dynavg.engines.fleet.folder import Fleet, folder_of, init, load
 from dynavg.engines.fleet.gathering import gather
-from dynavg.engines.fleet.hook import Learner
+from dynavg.engines.fleet.hook import Learner, LearnerConfig, learner_config
 from dynavg.engines.fleet.logs import log_to
 from dynavg.engines.fleet.running import run_broker, run_coordinator, run_learners
 from dynavg.engines.fleet.status import Status, status
@@ -23,6 +23,7 @@ __all__ = [
     "Fleet",
     "FleetConfig",
     "Learner",
+    "LearnerConfig",
     "ModelTask",
     "Status",
     "Task",
@@ -33,6 +34,7 @@ __all__ = [
     "gather",
     "init",
     "init_from_spec",
+    "learner_config",
     "load",
     "log_to",
     "record",

@@ -9,17 +9,17 @@ import torch
 from dynavg.engines.fleet import running
 from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
 from dynavg.engines.fleet.config import FleetConfig
-from dynavg.engines.fleet.folder import init
+from dynavg.engines.fleet.folder import init, load
 from dynavg.engines.fleet.gathering import read_book
 from dynavg.engines.fleet.office import Office
 from dynavg.engines.fleet.task import TaskSource
-from dynavg.fleet import Learner
+from dynavg.fleet import Learner, learner_config
 from tests.fleet.fleets import SWIFT
 from tests.fleet.nets import net, own_loops
 
 
 @pytest.fixture
-def config(tmp_path):
+def folder(tmp_path):
     source = TaskSource(factory="tests.fleet.nets:own_loops")
     port = free_port()
     settings = FleetConfig(learners=2, while_waiting="wait", **(SWIFT | {"join_seconds": 1.0}))
@@ -28,7 +28,7 @@ def config(tmp_path):
         office = Office(fleet.config, own_loops())
         thread = threading.Thread(target=lambda: running.asyncio.run(office.run()))
         thread.start()
-        yield fleet.config
+        yield tmp_path / "fleet"
         office.stop()
         thread.join(10)
         assert not thread.is_alive()
@@ -47,7 +47,7 @@ def train(learner, model, optimizer, target, rounds, ready):
     return started
 
 
-def test_loops_of_ones_own_start_alike_and_are_drawn_together(config):
+def test_loops_of_ones_own_start_alike_and_are_drawn_together(folder):
     torch.manual_seed(5)
     models = [net(), net()]
     assert not torch.equal(models[0].weight, models[1].weight)
@@ -56,7 +56,7 @@ def test_loops_of_ones_own_start_alike_and_are_drawn_together(config):
 
     def run(id):
         optimizer = torch.optim.SGD(models[id].parameters(), lr=0.05)
-        learner = Learner(config, models[id], optimizer, id=id, operator=own_loops().operator)
+        learner = Learner(learner_config(folder, id), models[id], optimizer)
         started[id] = train(learner, models[id], optimizer, 2 * id - 1, 200, ready)
 
     threads = [threading.Thread(target=run, args=(id,)) for id in range(2)]
@@ -65,15 +65,15 @@ def test_loops_of_ones_own_start_alike_and_are_drawn_together(config):
     for thread in threads:
         thread.join(60)
     assert torch.equal(started[0]["weight"], started[1]["weight"])
-    book = read_book(config)
+    book = read_book(load(folder).config)
     assert any(check.balancing_set == 2 for check in book.checks)
     assert abs(models[0].bias.item() - models[1].bias.item()) < 1.5  # alone they end 2 apart
 
 
-def test_after_the_block_the_loop_goes_on_alone(config):
+def test_after_the_block_the_loop_goes_on_alone(folder):
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    learner = Learner(config, model, optimizer, id=0, operator=own_loops().operator)
+    learner = Learner(learner_config(folder, 0), model, optimizer)
     train(learner, model, optimizer, 1, 3, threading.Barrier(1))
     assert learner.seat.round == 3
     optimizer.step()
@@ -84,10 +84,10 @@ def test_nobody_hangs_without_a_coordinator(tmp_path):
     source = TaskSource(factory="tests.fleet.nets:own_loops")
     port = free_port()
     short = SWIFT | {"orphan_seconds": 0.5, "answer_seconds": 0.2}
-    fleet = init(tmp_path / "fleet", FleetConfig(learners=1, **short), source, port=port)
+    init(tmp_path / "fleet", FleetConfig(learners=1, **short), source, port=port)
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    learner = Learner(fleet.config, model, optimizer, id=0, operator=own_loops().operator)
+    learner = Learner(learner_config(tmp_path / "fleet", 0), model, optimizer)
     with (
         broker(tmp_path / "fleet" / BROKER_FILE, port),
         pytest.raises(TimeoutError, match="no word from the coordinator"),

@@ -6,6 +6,8 @@ coordinator sends. It changes the model's parameters in place and nothing else.
 
 import logging
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 
 from dynavg.engines.fleet.config import FleetConfig
 from dynavg.engines.fleet.crew import OrphanedError
+from dynavg.engines.fleet.folder import folder_of, load
 from dynavg.engines.fleet.line import RETURNED, Line
 from dynavg.engines.fleet.logs import event
 from dynavg.engines.fleet.seat import Rules, Seat
@@ -21,7 +24,7 @@ from dynavg.learning.layout import Layout
 from dynavg.protocol.operator import Operator
 from dynavg.protocol.wire import WireError, size
 
-__all__ = ["Learner"]
+__all__ = ["Learner", "LearnerConfig", "learner_config"]
 
 log = logging.getLogger(__name__)
 
@@ -51,21 +54,37 @@ class _ModuleBody:
         return row
 
 
+@dataclass(frozen=True, slots=True)
+class LearnerConfig:
+    """Which learner of which fleet, and what it must know of the fleet's task."""
+
+    fleet: FleetConfig
+    id: int
+    operator: Operator
+    buffers: Literal["average", "local"] = "average"
+
+
+def learner_config(folder: Path | str, id: int) -> LearnerConfig:
+    """What learner `id` of the fleet in a folder (what `dynavg fleet init` made) must know."""
+    fleet = load(folder_of(Path(folder)))
+    task = fleet.task.make_any()
+    return LearnerConfig(fleet.config, id, task.operator, task.buffers)
+
+
 class Learner:
     """Makes a training loop one learner of a fleet.
 
     Args:
-        config: The fleet's.
+        config: Which learner of which fleet.
         model: The network that the loop trains; it starts from the fleet's reference.
         optimizer: Its optimiser. Every `step()` is a round.
-        id: Which learner this is.
-        operator: The fleet's: it says when to check, and what is a violation.
-        samples: Samples per step, for operators that weight by samples.
-        buffers: Whether floating buffers travel too.
+        samples: Samples per step, for operators that weight by samples; where they vary, set
+            `learner.samples` before the step.
 
     With a coordinator running (`dynavg fleet coordinator`), the loop stays what it was:
 
-        with dynavg.fleet.Learner(config, model, optimizer, id=3, operator=Dynamic(0.5)):
+        config = dynavg.fleet.learner_config("field", id=3)
+        with dynavg.fleet.Learner(config, model, optimizer) as learner:
             for x, y in loader:
                 optimizer.zero_grad()
                 loss(model(x), y).backward()
@@ -74,24 +93,20 @@ class Learner:
 
     def __init__(
         self,
-        config: FleetConfig,
+        config: LearnerConfig,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        *,
-        id: int,
-        operator: Operator,
         samples: int = 1,
-        buffers: Literal["average", "local"] = "average",
     ) -> None:
-        layout = Layout.of(model)
-        entries = layout.width if buffers == "average" else layout.parameters
-        rules = Rules(config, operator, layout, entries, common_start=False)
-        self.config = config
+        layout, fleet, id = Layout.of(model), config.fleet, config.id
+        entries = layout.width if config.buffers == "average" else layout.parameters
+        rules = Rules(fleet, config.operator, layout, entries, common_start=False)
+        self.config = fleet
         self.samples = samples
         self.seat = Seat(id, _ModuleBody(model, layout, entries), rules)
         self._optimizer = optimizer
         most = size(rules.codec.payload_bytes(entries))
-        self._line = Line(config, config.host_of(range(id, id + 1)), [id], most)
+        self._line = Line(fleet, fleet.host_of(range(id, id + 1)), [id], most)
         self._hook: Any = None
         self._heard_at = self._reported_at = time.monotonic()
 

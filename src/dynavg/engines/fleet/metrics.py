@@ -52,12 +52,12 @@ class Metrics:
                 self._sets.observe(record.balancing_set)
             for kind in ("violation", "query", "reply", "model"):
                 self._bytes.labels(kind).inc(getattr(record, f"{kind}_bytes"))
-        for seconds in office.resolution_seconds[resolved:]:
+        for seconds in office.minutes.resolution_seconds[resolved:]:
             self._seconds.observe(seconds)
         self._refused.inc(len(book.refused) - refused)
         self._live.set(len(office.machine.members))
         self._epoch.set(office.machine.epoch)
-        self._seen = (len(book.checks), len(book.refused), len(office.resolution_seconds))
+        self._seen = (len(book.checks), len(book.refused), len(office.minutes.resolution_seconds))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ those that a simulation never has: who is there, who has gone, and what was lost
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
@@ -22,6 +21,7 @@ from dynavg.engines.fleet.gate import Gate
 from dynavg.engines.fleet.holding import Holding
 from dynavg.engines.fleet.journal import Journal
 from dynavg.engines.fleet.logs import event
+from dynavg.engines.fleet.minutes import Minutes
 from dynavg.engines.fleet.post import Post
 from dynavg.engines.fleet.reception import Reception, Sound, Unfit
 from dynavg.engines.fleet.subjects import sender, up
@@ -82,13 +82,10 @@ class Office:
         self.carrier.starts = self._round_for
         self.carrier.extra = lambda: {"heard": sorted(self.reception.heard.items())}
         self.gate = self._gate()
-        self.begun_at = time.monotonic()
-        self.attendance = Attendance(config, self.begun_at)
-        self.resolution_seconds: list[float] = []
-        self.violations: Counter[int] = Counter()
+        self.minutes = Minutes(self.book)
+        self.attendance = Attendance(config, time.monotonic())
         self._unasked = task.operator.unasked(0.0) is Unasked.REPLY
         self._rounds: dict[int, int] = {}
-        self._resolving_since: float | None = None
         self._late: int | None = None
         self._todo: asyncio.Queue[Todo | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -111,32 +108,10 @@ class Office:
                     break
         finally:
             self.post.note_wire_bytes()
-            self._write_end()
+            self.minutes.end(self.post, self.carrier.small_talk)
             await self.post.close()
             self.journal.close()
             self._loop = None
-
-    def _write_end(self) -> None:
-        """What this life of the coordinator's cost, in the journal and in the log."""
-        traffic, book = self.post.traffic, self.book
-        facts = {
-            "seconds": time.monotonic() - self.begun_at,
-            "small_talk": self.carrier.small_talk,
-            "crossed_bytes": traffic.sent_bytes + traffic.received_bytes,
-            "wire_bytes": self.post.wire_bytes,
-            "lost": traffic.lost,
-        }
-        book.ended(**facts)
-        event(
-            log,
-            logging.INFO,
-            "finished",
-            checks=len(book.checks),
-            loss=book.loss,
-            bytes=book.ledger.total(),
-            handed_out=book.handed_out.total(),
-            **facts,
-        )
 
     def stop(self) -> bool:
         """End `run`; safe from other threads and signal handlers. False before the broker was
@@ -313,7 +288,7 @@ class Office:
             if round is None:
                 break
             self.carrier.round = round
-            self._resolving_since = time.monotonic()
+            self.minutes.open()
             before = self.machine.resolutions
             await self._tell(CheckDue(round))
             if self.machine.resolutions == before:  # nobody has anything to say
@@ -335,29 +310,9 @@ class Office:
         """The check is over: write it down, and let everybody go on who stands still for it."""
         members = self.machine.members
         gate, distances = self.gate, None
-        if outcome is not None:
-            self.violations.update(outcome.violators)
         if gate is not None and self.task.operator.measures:
             distances = gate.distances(members) or None
-        record = self.book.check(round, outcome, distances)
-        seconds = 0.0
-        if self._resolving_since is not None and outcome is not None:
-            seconds = time.monotonic() - self._resolving_since
-            self.resolution_seconds.append(seconds)
-        event(
-            log,
-            logging.INFO,
-            "check",
-            round=round,
-            cause=record.cause,
-            violations=record.violations,
-            balancing_set=record.balancing_set,
-            missing=() if outcome is None else outcome.missing,
-            refused=() if outcome is None else outcome.refused,
-            members=len(members),
-            bytes=record.bytes,
-            seconds=seconds,
-        )
+        self.minutes.conclude(round, outcome, distances, len(members))
         if gate is not None:
             gate.release()
             await self._go(members)

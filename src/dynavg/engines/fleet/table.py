@@ -35,7 +35,7 @@ def fleet_table(office: Office) -> Table:
     for id, progress in list(book.rows())[:SHOWN]:
         seen = progress.all_samples
         loss = f"{progress.all_loss / seen:.4f}" if seen else ""
-        violations = str(office.violations[id])
+        violations = str(office.minutes.violations[id])
         table.add_row(str(id), _state(office, id), str(progress.round), violations, loss)
     return table
 
