@@ -94,7 +94,7 @@ def drive(spec: RunSpec, result: Result, folder: Path) -> dict[str, Any]:
 
 
 def scored(points: Sequence[Point]) -> dict[str, driving.Score]:
-    """The score of each point, of all its models and seeds, c_max and t_max over all models."""
+    """The score of each point that drove, of all its models and seeds; c_max and t_max over all."""
     rides = {
         f"{point.name}\n{seed}.{number}": [driving.Driven.of(facts) for facts in own]
         for point in points
@@ -102,9 +102,7 @@ def scored(points: Sequence[Point]) -> dict[str, driving.Score]:
         for seed, run in enumerate(point.runs)
         for number, own in enumerate(run.summary["rides"])
     }
-    if not rides:
-        raise UndecidedError("there is no model that drove")
-    each = driving.scores(rides)
+    each = driving.scores(rides) if rides else {}
     names = dict.fromkeys(label.partition("\n")[0] for label in each)
     return {
         name: driving.pooled([own for label, own in each.items() if label.startswith(name + "\n")])
@@ -193,7 +191,8 @@ def driven_front(points: Sequence[Point]) -> Sequence[Drawing]:
         if theirs and len(theirs) < len(own):
             series.append(_series("Δ of the paper", theirs, scores, colour, texts=False))
     title = "L_dd against communication (less is better on both axes)"
-    return [Chart("driving", title, "bytes sent", "L_dd", tuple(series), x_unit="bytes")]
+    chart = Chart("driving", title, "bytes sent", "L_dd", tuple(series), x_unit="bytes")
+    return [chart] if series else []
 
 
 def _series(
