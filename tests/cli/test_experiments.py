@@ -68,7 +68,7 @@ def test_a_spec_becomes_a_table_and_a_page_and_json(spec, tmp_path):
 def test_set_changes_the_spec_and_an_unknown_key_names_the_nearest(spec, tmp_path):
     changed = run("run", spec, "--out", tmp_path, "--set", "rounds=5", "--json")
     assert {one["rounds"] for one in json.loads(changed.stdout)["runs"]} == {5}
-    with pytest.raises(ValueError, match="did you mean .rounds"):
+    with pytest.raises(ValueError, match=r"did you mean .rounds"):
         CliRunner().invoke(app, ["run", str(spec), "--set", "round=5"], catch_exceptions=False)
 
 
