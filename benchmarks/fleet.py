@@ -189,7 +189,7 @@ def thousand(learners=1000, processes=2, rounds=20):
     )
 
 
-def quiet(seconds=250):
+def quiet(seconds=600):
     """What a learner with nothing to say costs; the idle connection, told by the kernel."""
     with fleet_of(1, "benchmarks.fleet:model_task") as (_, fleet):
         office = Office(fleet.config, ModelTask(lambda: nn.Linear(2, 1), Dynamic(1e9)))
