@@ -20,7 +20,7 @@ def drawn(work, learner=0, round=1, seed=0):
 def test_a_mask_drops_with_probability_p_and_the_factor_keeps_the_mean(p):
     n = 400_000
     keep, factor = keep_mask((n,), p, seed=0, learner=1, round=2, call=3)
-    dropped = (~keep).double()
+    dropped = 1 - keep.double()
     assert abs(dropped.mean().item() - p) < 5 * (p * (1 - p) / n) ** 0.5 + 2**-17
     assert factor * (1 - p) == pytest.approx(1, abs=2**-17 / (1 - p) * 1.01)
     for lag in (1, 2, 3, 4, 7, 8):  # several share a 64-bit word

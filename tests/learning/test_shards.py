@@ -7,13 +7,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from dynavg.data import as_streams
+from dynavg.learning.fused import Fused
 from dynavg.learning.initial import initial_rows
 from dynavg.learning.looped import Looped
 from dynavg.learning.program import Learning, prepare
 from dynavg.learning.stacked import Stacked
 from tests.engines.problems import regression, seeded
 
-SHARDS = ("looped", "stacked")
+SHARDS = ("looped", "fused", "stacked")
 CPU = torch.device("cpu")
 P = 3 * 4 + 4 + 4 + 1
 
@@ -39,7 +40,7 @@ def made(kind, learners=3, ids=None, optimizer=adam, rounds=8, model=perceptron,
     rows = initial_rows(program, learners, noise=1.0)[ids.start : ids.stop]
     if kind == "stacked":
         return Stacked(program, streams, ids, rows)
-    return Looped(program, streams, ids, rows, on_sync)
+    return (Fused if kind == "fused" else Looped)(program, streams, ids, rows, on_sync)
 
 
 @pytest.fixture(params=SHARDS)
@@ -127,7 +128,7 @@ OPTIMIZERS = {
 
 
 PAIRS = [
-    *(("looped", name) for name in OPTIMIZERS),
+    *((kind, name) for kind in ("looped", "fused") for name in OPTIMIZERS),
     *(("stacked", name) for name in ("Adam", "SGD", "momentum")),
 ]
 

@@ -61,7 +61,7 @@ def simulate(  # noqa: PLR0913
     evaluate: tuple[Any, int] | None = None,
     callbacks: Sequence[Callable[[Check], object]] = (),
     divergence: bool = False,
-    shard: Literal["auto", "looped", "stacked"] = "auto",
+    shard: Literal["auto", "looped", "fused", "stacked"] = "auto",
     workers: int | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -92,8 +92,9 @@ def simulate(  # noqa: PLR0913
         evaluate: (dataset, every): held-out loss and accuracy of the averaged model.
         callbacks: Called with a `Check` after every check.
         divergence: Measure δ before and after every check, and count false alarms.
-        shard: How learners are stepped: one after the other, or a block of them at once. "auto"
-            stacks small models where that is possible; `result.shard` says what it chose.
+        shard: How learners are stepped: one after the other, plainly ("looped") or in faster forms
+            of the same calls ("fused"), or a block of them at once ("stacked"). "auto" stacks small
+            models and fuses others where that is possible; `result.shard` says what it chose.
         workers: Worker threads; None takes all cores. Their number changes no bit of the result.
         progress: True shows it, False does not, None shows it on a terminal.
         checkpoint: A file for the run's whole state; Ctrl-C writes it, too.
@@ -118,7 +119,7 @@ def simulate(  # noqa: PLR0913
             "on_sync": (on_sync, ("keep", "reset")),
             "buffers": (buffers, ("average", "local")),
             "reduction": (reduction, ("mean", "sum")),
-            "shard": (shard, ("auto", "looped", "stacked")),
+            "shard": (shard, ("auto", "looped", "fused", "stacked")),
         }
         check_operator(operator, seed, init_noise)
         for name, (value, allowed) in choices.items():

@@ -74,7 +74,7 @@ def task_of(spec: RunSpec) -> Task:
     for name, wanted in (("evaluate_every", None), ("divergence", False)):
         if getattr(spec, name) != wanted:
             raise SpecError(f"{name}: nobody in a fleet sees all models; leave it out")
-    if spec.shard == "stacked":
+    if spec.shard not in ("auto", "looped"):
         raise SpecError("shard: a fleet's learners are 'looped', so 'auto' or 'looped' is wanted")
     given = arguments_of(spec)
     return Task(

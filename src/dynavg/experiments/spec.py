@@ -143,7 +143,7 @@ class Setting(_Strict):
     buffers: Literal["average", "local"] = "average"
     evaluate_every: PositiveInt | None = None
     divergence: bool = False
-    shard: Literal["auto", "looped", "stacked"] = "auto"
+    shard: Literal["auto", "looped", "fused", "stacked"] = "auto"
     device: str = "cpu"
     dtype: Literal["float32", "float64"] | None = None
 

@@ -15,11 +15,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from dynavg.learning.randomness import keep_mask
+from dynavg.learning.trial import Unsuitable
 
 __all__ = ["Broadcasting", "NotBroadcastable"]
 
 
-class NotBroadcastable(Exception):
+class NotBroadcastable(Unsuitable):
     """A torch call that the tables do not know with a leading learner dimension."""
 
 
@@ -68,8 +69,7 @@ class Broadcasting(TorchFunctionMode):
             for learner in self.learners
         ]
         keep = torch.stack([mask for mask, _ in drawn])
-        dropped: Tensor = torch.ops.aten.native_dropout_backward(input, keep, drawn[0][1])
-        return dropped
+        return (input * keep).mul_(drawn[0][1])
 
 
 class _StackedLinear(torch.autograd.Function):

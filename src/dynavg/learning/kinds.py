@@ -10,38 +10,45 @@ from typing import Literal
 from torch import Tensor
 
 from dynavg.data.streams import Streams
+from dynavg.learning.fused import Fused, can_fuse
 from dynavg.learning.looped import Looped
 from dynavg.learning.program import Program
 from dynavg.learning.shard import Shard
 from dynavg.learning.stacked import Stacked, can_stack
 
-__all__ = ["make_shards", "shard_kind"]
+__all__ = ["Kind", "make_shards", "shard_kind"]
+
+Kind = Literal["looped", "fused", "stacked"]
 
 LARGEST = 250_000
 """Parameters of a model beyond which a learner's step is arithmetic, not calls."""
 
 LOOP = 8
-"""Learners per looped shard: small enough to share the work out."""
+"""Learners per shard that steps them in turns: small enough to share the work out."""
 
 STACK = 25
 """Learners per stacked shard, where there are enough of them for every worker."""
 
 
-def shard_kind(
-    wanted: str, program: Program, streams: Streams, on_sync: str
-) -> Literal["looped", "stacked"]:
+def shard_kind(wanted: str, program: Program, streams: Streams, on_sync: str) -> Kind:
     """What "auto" means is decided by what is run, never by how fast it is."""
     small = program.layout.parameters <= LARGEST and streams.learners > 1
-    if wanted == "looped" or (wanted == "auto" and not small):
-        return "looped"
-    reason = can_stack(program, streams, on_sync)
-    if reason is not None and wanted == "stacked":
-        raise ValueError(f"simulate(shard='stacked'): {reason}")
-    return "looped" if reason is not None else "stacked"
+    reason: str | None = None
+    if wanted == "stacked" or (wanted == "auto" and small):
+        reason = can_stack(program, streams, on_sync)
+        if reason is None:
+            return "stacked"
+    if wanted in ("fused", "auto"):
+        reason = can_fuse(program, streams)
+        if reason is None:
+            return "fused"
+    if wanted in ("stacked", "fused"):
+        raise ValueError(f"simulate(shard={wanted!r}): {reason}")
+    return "looped"
 
 
 def make_shards(
-    kind: Literal["looped", "stacked"],
+    kind: Kind,
     program: Program,
     streams: Streams,
     rows: Tensor,
@@ -49,14 +56,15 @@ def make_shards(
 ) -> list[Shard]:
     """The learners in shards of that kind, each with its slice of the rows."""
     templates = threading.local()
-    size = LOOP if kind == "looped" else max(1, min(STACK, -(-len(rows) // 4)))
+    size = LOOP if kind != "stacked" else max(1, min(STACK, -(-len(rows) // 4)))
     starts = range(0, len(rows), size)
     blocks = [range(start, min(start + size, len(rows))) for start in starts]
     if kind == "stacked":
         return [
             Stacked(program, streams, ids, rows[ids.start : ids.stop], templates) for ids in blocks
         ]
+    looped = Fused if kind == "fused" else Looped
     return [
-        Looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
+        looped(program, streams, ids, rows[ids.start : ids.stop], on_sync, templates)
         for ids in blocks
     ]

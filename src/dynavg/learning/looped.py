@@ -1,4 +1,4 @@
-"""Learners stepped one after the other: the plain oracle, and the way for convolutional networks.
+"""Learners stepped one after the other: the plain oracle of all other ways.
 
 Any model, any torch optimiser. All rounds of a learner before the next learner, so that its model
 stays in the cache.
@@ -22,6 +22,8 @@ __all__ = ["Looped"]
 class Looped(Shard):
     """A shard whose learners take turns in their thread's template."""
 
+    template = Template
+
     def __init__(
         self,
         program: Program,
@@ -39,7 +41,7 @@ class Looped(Shard):
 
     def run(self, first: int, last: int) -> Trace:
         """Rounds first…last of every learner."""
-        template = Template.of_thread(self._templates, self.program)
+        template = self.template.of_thread(self._templates, self.program)
         size = (len(self.ids), last - first + 1)
         losses = torch.empty(size, dtype=self.rows.dtype, device=self.rows.device)
         samples = torch.empty(size, dtype=torch.int64)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from dynavg.data.streams import Streams
 from dynavg.learning.broadcasting import Broadcasting, NotBroadcastable
-from dynavg.learning.looped import Looped
 from dynavg.learning.program import Program, make_optimizer
 from dynavg.learning.randomness import Randomness
 from dynavg.learning.scoring import counts_of
 from dynavg.learning.shard import Shard, Trace
 from dynavg.learning.template import OptimizerState, Template, add_state, state_tensors
+from dynavg.learning.trial import disagreement
 
 __all__ = ["SAME_BITS", "Stacked", "can_stack"]
 
@@ -113,8 +113,7 @@ class Stacked(Shard):
 def can_stack(program: Program, streams: Streams, on_sync: str) -> str | None:
     """None if the learners can be stacked, else the reason why not.
 
-    A function of what is run, never of the time it takes. Two learners with different weights take
-    two steps both ways; stacking is allowed if they come out the same.
+    A function of what is run, never of the time it takes.
     """
     learning, layout = program.learning, program.layout
     if learning.step is not None or learning.clip is not None or on_sync == "reset":
@@ -128,22 +127,6 @@ def can_stack(program: Program, streams: Streams, on_sync: str) -> str | None:
         return f"{type(optimizer).__name__} may treat a stack otherwise than its parts"
     if not getattr(streams, "uniform", False):
         return "the streams do not promise batches of one shape"
-    ids = range(2) if streams.learners > 1 else range(1)
-    start = torch.stack([program.initial_row() * factor for factor in (1.0, 0.75)[: len(ids)]])
-    last = 1 if streams.rounds() == 1 else 2
-    if program.schedule is not None:
-        program.schedule.extend(last)
-    plain, stacked = start.clone(), start.clone()
-    expected = Looped(program, streams, ids, plain).run(1, last)
-    try:
-        # A constant whose first dimension is two would pass for one row per learner, but not here.
-        Stacked(program, streams, range(1), start[:1].clone()).run(1, 1)
-        made = Stacked(program, streams, ids, stacked).run(1, last)
-    except NotBroadcastable as error:
-        return f"the model or its loss uses {error}"
-    except Exception as error:  # noqa: BLE001 - what runs plainly and fails here cannot be stacked
-        return f"a trial step failed: {error}"
-    same = torch.allclose(stacked, plain, rtol=1e-4, atol=1e-6) and torch.allclose(
-        made.losses, expected.losses, rtol=1e-4, atol=1e-6
+    return disagreement(
+        program, streams, lambda trial, ids, rows: Stacked(trial, streams, ids, rows)
     )
-    return None if same else "a trial step came out differently"

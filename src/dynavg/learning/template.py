@@ -10,7 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -42,14 +42,14 @@ class Template:
         self._counters = program.layout.counters(self.module)
         self._fresh = self.state()
         keyed = program.randomness is Randomness.KEYED
-        self._mode = KeyedRandom(program.seed) if keyed else None
+        self._mode: KeyedRandom | None = KeyedRandom(program.seed) if keyed else None
 
     @classmethod
-    def of_thread(cls, templates: threading.local, program: Program) -> "Template":
+    def of_thread(cls, templates: threading.local, program: Program) -> Self:
         """This thread's template, shared by all shards that it runs."""
         if not hasattr(templates, "template"):
             templates.template = cls(program)
-        template: Template = templates.template
+        template: Self = templates.template
         return template
 
     def look_at(
