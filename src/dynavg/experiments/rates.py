@@ -6,9 +6,9 @@ experiment uses. `results/rates/` holds the specs, and what each rate came to.
 
 __all__ = ["ADAM", "DRIFT", "MNIST", "RMSPROP"]
 
-MNIST = 0.1
+MNIST = 0.15
 """SGD on MNIST: E5, E8, E9, E10."""
-ADAM = 0.001
+ADAM = 0.003
 RMSPROP = 0.001
 """E8."""
 DRIFT = 0.5
