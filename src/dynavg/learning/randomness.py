@@ -44,8 +44,11 @@ def keep_mask(
     size = torch.Size(shape)
     width = np.int8 if float(p * 2**8).is_integer() else np.int16
     values = 2 ** (8 * width().itemsize)
-    source = seeds.generator(seed, "dropout", learner, round, call).bit_generator
-    words = source.random_raw(-(-size.numel() * width().itemsize // 8))
+    source = seeds.generator(seed, "dropout", learner, round, call)
+    # Raw words, but unlike `random_raw` this lets other threads run meanwhile.
+    words = source.integers(
+        0, 2**64 - 1, -(-size.numel() * width().itemsize // 8), np.uint64, endpoint=True
+    )
     dropped = min(int(p * values + 0.5), values - 1)
     # Uniform words read as signed numbers: `dropped` of them lie below this bound.
     keep = words.view(width)[: size.numel()] >= width(dropped - values // 2)
