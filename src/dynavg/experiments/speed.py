@@ -236,10 +236,9 @@ def measure(quick: bool = False) -> Iterator[Measured]:
     for what in ("distances", "average", "install"):
         yield Measured.at_least(f"{what}, in the time of a copy", against_copy(what, m, turns), 0.6)
     few, many = (100, 2_000) if quick else (100, 10_000)
+    sparse, crowded = MLP.batches(few, 10), MLP.batches(many, 10)
     growth = in_turns(
-        lambda: ours(MLP, MLP.batches(many, 2)) / many,
-        lambda: ours(MLP, MLP.batches(few, 2 * many // few)) / many,
-        1 if quick else 3,
+        lambda: ours(MLP, crowded) / many, lambda: ours(MLP, sparse) / few, 1 if quick else 3
     )
     yield Measured.at_most(f"time per sample, {many} learners against {few}", growth, 1.25)
     memory = memory_per_learner(few, many)
