@@ -12,8 +12,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
+from dynavg.learning.early import EarlyUpdates
 from dynavg.learning.randomness import keep_mask
 from dynavg.learning.trial import Unsuitable
 
@@ -33,6 +35,7 @@ class Broadcasting(TorchFunctionMode):
         self.learners: Iterable[int] = ()
         self.round = 0
         self.calls = 0
+        self.early = EarlyUpdates()
 
     def aim(self, learners: Iterable[int], round: int) -> None:
         """The next random calls belong to these learners and this round."""
@@ -46,6 +49,10 @@ class Broadcasting(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
+        self.early.note_uses(args)
+        self.early.note_uses(named.values())
+        if func is F.linear:
+            return self._linear(*args, **named)
         if func in _ELEMENTWISE:
             return func(*_aligned(args), **named)
         if func is F.dropout:
@@ -71,33 +78,46 @@ class Broadcasting(TorchFunctionMode):
         keep = torch.stack([mask for mask, _ in drawn])
         return (input * keep).mul_(drawn[0][1])
 
+    def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        if weight.ndim != 3 or x.ndim < 2 or x.shape[0] != weight.shape[0]:
+            raise NotBroadcastable("linear with operands of other ranks")
+        flat = x.reshape(x.shape[0], -1, x.shape[-1])
+        out: Tensor = _StackedLinear.apply(flat, weight, bias, self.early)  # type: ignore[no-untyped-call]
+        return out if x.ndim == 3 else out.view(*x.shape[:-1], weight.shape[1])
+
 
 class _StackedLinear(torch.autograd.Function):
     """(L, B, in) × (L, out, in)ᵀ + (L, out), with gradients in the layout of the weights."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, early: EarlyUpdates
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        ctx.early = early
         turned = weight.transpose(1, 2)
         return torch.bmm(x, turned) if bias is None else torch.baddbmm(bias[:, None], x, turned)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        x, weight = ctx.saved_tensors
-        for_x, for_weight, for_bias = ctx.needs_input_grad
-        return (
-            torch.bmm(grad, weight) if for_x else None,
-            torch.bmm(grad.transpose(1, 2), x) if for_weight else None,
-            grad.sum(1) if for_bias else None,
-        )
-
-
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    if weight.ndim != 3 or x.ndim < 2 or x.shape[0] != weight.shape[0]:
-        raise NotBroadcastable("linear with operands of other ranks")
-    flat = x.reshape(x.shape[0], -1, x.shape[-1])
-    out: Tensor = _StackedLinear.apply(flat, weight, bias)  # type: ignore[no-untyped-call]
-    return out if x.ndim == 3 else out.view(*x.shape[:-1], weight.shape[1])
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias = ctx.saved_tensors
+        for_x, for_weight, for_bias, _ = ctx.needs_input_grad
+        to_x = torch.bmm(grad, weight) if for_x else None
+        to_weight = to_bias = None
+        if for_weight:
+            rate = ctx.early.rate(weight)
+            if rate is None:
+                to_weight = torch.bmm(grad.transpose(1, 2), x)
+            else:
+                weight.baddbmm_(grad.transpose(1, 2), x, alpha=-rate)
+        if for_bias:
+            to_bias = grad.sum(1)
+            rate = ctx.early.rate(bias)
+            if rate is not None:
+                bias.add_(to_bias, alpha=-rate)
+                to_bias = None
+        return to_x, to_weight, to_bias, None
 
 
 def _aligned(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -212,7 +232,6 @@ _ELEMENTWISE: frozenset[Callable[..., Any]] = frozenset(
     }
 )
 _ANSWERS: dict[Callable[..., Any], Callable[..., Any]] = {
-    F.linear: _linear,
     F.softmax: _along(F.softmax),
     torch.softmax: _along(torch.softmax),
     F.log_softmax: _along(F.log_softmax),

@@ -28,7 +28,11 @@ class _Template(Template):
     def prepare(self, round: int) -> None:
         """Set module, optimiser and mode up for a round of training."""
         super().prepare(round)
-        self.mode.begin(self.optimizer if self.program.learning.clip is None else None)
+        self.mode.early.begin(self.optimizer, seen=self.program.learning.clip is not None)
+
+    def update(self) -> None:
+        """The optimiser's step."""
+        self.mode.early.finish()
 
 
 class Fused(Looped):

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from dynavg.learning.early import EarlyUpdates
 from dynavg.learning.randomness import KEYED, KeyedRandom
 
 __all__ = ["Fusing"]
@@ -36,17 +37,7 @@ class Fusing(KeyedRandom):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.gains = 0
-        self._rates: dict[int, float] = {}
-        self._uses: dict[int, int] = {}
-        self._in_backward = False
-
-    def begin(self, optimizer: torch.optim.Optimizer | None) -> None:
-        """A new step: no parameter used so far, and the learning rates of the optimiser, if the
-        gradient may be used up before it comes to it.
-        """
-        self._rates = {} if optimizer is None else _plain_rates(optimizer)
-        self._uses = dict.fromkeys(self._rates, 0)
-        self._in_backward = False
+        self.early = EarlyUpdates()
 
     def __torch_function__(
         self,
@@ -55,32 +46,17 @@ class Fusing(KeyedRandom):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if self._uses:
-            self._note_uses(args)
-            if kwargs:
-                self._note_uses(kwargs.values())
+        self.early.note_uses(args)
+        if kwargs:
+            self.early.note_uses(kwargs.values())
         answer = _ANSWERS.get(func)
         if answer is None:
             return super().__torch_function__(func, types, args, kwargs)
         return answer(self, func, *args, **(kwargs or {}))
 
-    def rate(self, weight: Tensor) -> float | None:
-        """The learning rate with which a backward pass may update the weight at once: it is used
-        nowhere else in this step, and plain SGD updates it.
-        """
-        alone = self._in_backward and self._uses.get(id(weight)) == 1
-        return self._rates[id(weight)] if alone else None
-
-    def _note_uses(self, args: Iterable[object]) -> None:
-        for arg in args:
-            if id(arg) in self._uses:
-                self._uses[id(arg)] += 1
-            elif isinstance(arg, list | tuple):
-                self._note_uses(arg)
-
     def backward(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """The step's own backward pass."""
-        self._in_backward = True
+        self.early.begin_backward()
         return func(*args, **named)
 
     def channels_last(
@@ -145,7 +121,7 @@ class _Linear(torch.autograd.Function):
         to_weight = None
         if for_weight:
             to_weight = _linear(grad.t().contiguous(), x.t(), None, "none", [], "")
-            rate = ctx.mode.rate(weight)
+            rate = ctx.mode.early.rate(weight)
             if rate is not None:
                 weight.add_(to_weight, alpha=-rate)
                 to_weight = None
@@ -158,18 +134,6 @@ def _channels_last(x: Tensor) -> Tensor:
         height, width = x.shape[2:]
         return x.as_strided(x.shape, (height * width, 1, width, 1))
     return x.contiguous(memory_format=torch.channels_last)
-
-
-def _plain_rates(optimizer: torch.optim.Optimizer) -> dict[int, float]:
-    """The learning rate of each parameter that is updated by w −= rate · gradient and no more."""
-    if type(optimizer) is not torch.optim.SGD or optimizer._optimizer_step_pre_hooks:
-        return {}
-    return {
-        id(parameter): float(group["lr"])
-        for group in optimizer.param_groups
-        if not (group["momentum"] or group["weight_decay"] or group["maximize"])
-        for parameter in group["params"]
-    }
 
 
 _ANSWERS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -24,7 +24,8 @@ LARGEST = 250_000
 """Parameters of a model beyond which a learner's step is arithmetic, not calls."""
 
 LOOP = 8
-"""Learners per shard that steps them in turns: small enough to share the work out."""
+"""Learners at most per shard that steps them in turns; fewer where there are few learners, so that
+the work can be shared out evenly."""
 
 STACK = 25
 """Learners per stacked shard, where there are enough of them for every worker."""
@@ -56,7 +57,8 @@ def make_shards(
 ) -> list[Shard]:
     """The learners in shards of that kind, each with its slice of the rows."""
     templates = threading.local()
-    size = LOOP if kind != "stacked" else max(1, min(STACK, -(-len(rows) // 4)))
+    most, parts = (STACK, 4) if kind == "stacked" else (LOOP, 48)
+    size = min(most, -(-len(rows) // parts))
     starts = range(0, len(rows), size)
     blocks = [range(start, min(start + size, len(rows))) for start in starts]
     if kind == "stacked":

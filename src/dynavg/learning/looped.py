@@ -49,16 +49,18 @@ class Looped(Shard):
         correct = torch.empty(size, device=self.rows.device) if counted else None
         for place, learner in enumerate(self.ids):
             template.look_at(self.rows[place], self._counters[place], self._optimizer[place])
+            told = []
             for column, round in enumerate(range(first, last + 1)):
                 batch = self.streams.at(learner, round)
                 try:
-                    loss, right = template.train(batch, learner, round)
+                    told.append(template.train(batch, learner, round))
                 except Exception as error:
                     error.add_note(f"raised by learner {learner} in round {round}")
                     raise
-                losses[place, column] = loss
                 samples[place, column] = len(batch[1])
-                if correct is not None:
+            torch.stack([loss for loss, _ in told], out=losses[place])
+            if correct is not None:
+                for column, (_, right) in enumerate(told):
                     assert right is not None
                     correct[place, column] = right
             self._optimizer[place] = template.state()

@@ -7,6 +7,7 @@ wrong before anything runs. It holds no learner's state.
 import copy
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -83,27 +84,39 @@ class Learning:
                 )
 
     def train(
-        self, module: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        x: Tensor,
+        y: Tensor,
+        keyed: AbstractContextManager[object],
+        update: Callable[[], object],
     ) -> tuple[Tensor, Any]:
-        """One update; returns the loss before it, and the output that it was measured on."""
+        """One update; returns the loss before it, and the output that it was measured on. Whatever
+        may draw random numbers happens inside `keyed`; `update` is the optimiser's step.
+        """
         if self.step is not None:
-            made: object = self.step(module, optimizer, x, y)
+            with keyed:
+                made: object = self.step(module, optimizer, x, y)
             if not isinstance(made, tuple) or len(made) != 2:
                 raise TypeError(f"step must return (loss, output), but returned {made!r:.80}")
             return check_loss(made[0]).detach(), made[1]
         module.zero_grad(set_to_none=True)
-        output = module(x)
-        check_shapes(output, y)
-        loss = check_loss(self.loss(output, y))
-        if not loss.requires_grad:
-            raise ValueError(
-                "the loss does not depend on the model's trainable parameters: is it made from the "
-                "output, without detach(), item() or torch.no_grad()?"
-            )
-        loss.backward()
+        with keyed:
+            output = module(x)
+            check_shapes(output, y)
+            loss = check_loss(self.loss(output, y))
+            if not loss.requires_grad:
+                raise ValueError(
+                    "the loss does not depend on the model's trainable parameters: is it made from "
+                    "the output, without detach(), item() or torch.no_grad()?"
+                )
+            loss.backward()
         if self.clip is not None:
             nn.utils.clip_grad_norm_(module.parameters(), self.clip)
-        optimizer.step()
+        # torch's own optimisers draw nothing, and look at each gradient: inside, that would cost.
+        with nullcontext() if type(optimizer).__module__.startswith("torch.optim.") else keyed:
+            update()
         return loss.detach(), output
 
 
@@ -212,7 +225,8 @@ def prepare(
     x, y = program.placed(batch)
 
     def step() -> None:
-        outputs.append(learning.train(trial.train(), optimizer, x, y)[1])
+        module, keyed = trial.train(), nullcontext()
+        outputs.append(learning.train(module, optimizer, x, y, keyed, optimizer.step)[1])
 
     randomness = probe(step, seed)
     for name, slot in _slots(trial).items():

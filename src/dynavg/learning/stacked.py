@@ -55,29 +55,36 @@ class Stacked(Shard):
         template.look_at(self.rows, (), self._optimizer)
         losses = self.rows.new_empty(size, last - first + 1)
         samples = torch.empty(losses.shape, dtype=torch.int64)
-        counted = self.program.metric is not None
-        correct = torch.empty(losses.shape, device=self.rows.device) if counted else None
+        judged: list[tuple[Tensor, Tensor]] = []
         for column, round in enumerate(range(first, last + 1)):
             x, y = self.program.placed(self._batch(round))
             template.prepare(round)
             template.optimizer.zero_grad(set_to_none=True)
             self._mode.aim(self.ids, round)
+            self._mode.early.begin(template.optimizer)
             with self._mode:
                 output = template.module(x)
                 each = self.program.learning.loss(output, y)
             if each.shape != (size,):
                 raise NotBroadcastable(f"a loss of shape {tuple(each.shape)} for {size} learners")
+            self._mode.early.begin_backward()
             each.sum().backward()
-            template.optimizer.step()
-            batch_size = y.shape[1]
-            mean = self.program.learning.reduction == "mean"
-            losses[:, column] = each.detach() * (batch_size if mean else 1)
-            samples[:, column] = batch_size
-            if correct is not None:
-                with torch.no_grad():
-                    correct[:, column] = counts_of(self.program.metric, output, y)
+            self._mode.early.finish()
+            losses[:, column] = each.detach()
+            samples[:, column] = y.shape[1]
+            judged.append((output.detach(), y))
+        if self.program.learning.reduction == "mean":
+            losses *= samples
         self._optimizer = template.state()
-        return Trace(losses, samples, correct)
+        return Trace(losses, samples, self._correct(judged))
+
+    def _correct(self, judged: list[tuple[Tensor, Tensor]]) -> Tensor | None:
+        """Correct predictions (learners × rounds): all rounds in one go."""
+        if self.program.metric is None:
+            return None
+        outputs, targets = (torch.cat(column) for column in zip(*judged, strict=True))
+        counts = counts_of(self.program.metric, outputs, targets)
+        return counts.view(len(judged), len(self.ids)).T
 
     def _batch(self, round: int) -> tuple[Tensor, Tensor]:
         """The learners' batches of a round, stacked."""

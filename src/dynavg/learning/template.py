@@ -87,8 +87,8 @@ class Template:
         program = self.program
         x, y = program.placed(batch)
         self.prepare(round)
-        with self._random_at(learner, round):
-            loss, output = program.learning.train(self.module, self.optimizer, x, y)
+        keyed = self._random_at(learner, round)
+        loss, output = program.learning.train(self.module, self.optimizer, x, y, keyed, self.update)
         if program.learning.reduction == "mean":
             loss = loss * len(y)
         with torch.no_grad():
@@ -101,6 +101,10 @@ class Template:
             for group, values in zip(self.optimizer.param_groups, settings, strict=True):
                 group.update(values)
         self.module.train()
+
+    def update(self) -> None:
+        """The optimiser's step."""
+        self.optimizer.step()
 
     def _random_at(self, learner: int, round: int) -> AbstractContextManager[object]:
         if self.program.randomness is Randomness.ESCAPES:
