@@ -45,10 +45,13 @@ from dynavg.protocol.messages import (
 from dynavg.protocol.operator import Operator
 from dynavg.protocol.wire import size
 
-__all__ = ["CHUNK", "Check", "Plan", "Simulation"]
+__all__ = ["Check", "Plan", "Simulation"]
 
-CHUNK = 8
-"""Rounds at most between two looks at losses and progress, where no check comes first."""
+CHUNK = (8, 64)
+"""Rounds between two looks at losses and progress, at least and at most; a check comes first."""
+
+STEPPED = 4_000_000
+"""Weights of all learners, times rounds, between two looks: little work is not looked at often."""
 
 HELD_OUT_BATCH = 500
 """Samples per batch when the averaged model is evaluated; fixed, so that workers change no bit."""
@@ -149,11 +152,12 @@ class Simulation:
 
     def _stops(self) -> Iterator[int]:
         """The rounds after which the learners stand still for a moment."""
+        chunk = max(CHUNK[0], min(STEPPED // self.rows.numel(), CHUNK[1]))
         while self.round < self.plan.rounds:
             plan = self.plan
             periods = (plan.operator.every, plan.evaluate_every, plan.checkpoint_every)
             due = ((self.round // every + 1) * every for every in periods if every is not None)
-            yield min(self.round + CHUNK, self.plan.rounds, *due)
+            yield min(self.round + chunk, self.plan.rounds, *due)
 
     def _due(self, every: int | None) -> bool:
         return every is not None and self.round % every == 0

@@ -27,6 +27,12 @@ __all__ = ["Fusing"]
 LARGE = 1 << 17
 """Weights of a linear layer from which oneDNN's multiplication pays for its call (measured)."""
 
+CONVOLVED = 1 << 20
+"""Weights times places of a convolution from which another order of memory pays (measured)."""
+
+POOLED = 1 << 15
+"""Numbers in the pictures from which it pays for pooling."""
+
 _linear = torch.ops.mkldnn._linear_pointwise
 """x · Wᵀ + b, through oneDNN; there is no public function for it."""
 
@@ -59,14 +65,28 @@ class Fusing(KeyedRandom):
         self.early.begin_backward()
         return func(*args, **named)
 
-    def channels_last(
+    def convolution(
+        self,
+        func: Callable[..., Tensor],
+        input: Tensor,
+        weight: Tensor,
+        *args: Any,
+        **named: Any,
+    ) -> Tensor:
+        """A convolution of pictures (batch, channels, height, width)."""
+        large = input.ndim == 4 and weight.numel() * (input.numel() // input.shape[1]) >= CONVOLVED
+        return func(self._turned(input) if large else input, weight, *args, **named)
+
+    def pooling(
         self, func: Callable[..., Tensor], input: Tensor, *args: Any, **named: Any
     ) -> Tensor:
-        """A convolution or pooling of pictures (batch, channels, height, width)."""
-        if input.ndim == 4:
-            self.gains += 1
-            input = _channels_last(input)
-        return func(input, *args, **named)
+        """Pooling of pictures."""
+        large = input.ndim == 4 and input.numel() >= POOLED
+        return func(self._turned(input) if large else input, *args, **named)
+
+    def _turned(self, pictures: Tensor) -> Tensor:
+        self.gains += 1
+        return _channels_last(pictures)
 
     def in_rows(
         self, func: Callable[..., Tensor], input: Tensor, *args: Any, **named: Any
@@ -137,8 +157,8 @@ def _channels_last(x: Tensor) -> Tensor:
 
 
 _ANSWERS: dict[Callable[..., Any], Callable[..., Any]] = {
-    F.conv2d: Fusing.channels_last,
-    F.max_pool2d: Fusing.channels_last,
+    F.conv2d: Fusing.convolution,
+    F.max_pool2d: Fusing.pooling,
     F.dropout: Fusing.in_rows,
     torch.flatten: Fusing.in_rows,
     Tensor.flatten: Fusing.in_rows,

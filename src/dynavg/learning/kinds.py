@@ -23,6 +23,9 @@ Kind = Literal["looped", "fused", "stacked"]
 LARGEST = 250_000
 """Parameters of a model beyond which a learner's step is arithmetic, not calls."""
 
+FEWEST = 4
+"""Learners from which a batched step pays for what it costs (measured)."""
+
 LOOP = 8
 """Learners at most per shard that steps them in turns; fewer where there are few learners, so that
 the work can be shared out evenly."""
@@ -33,7 +36,7 @@ STACK = 25
 
 def shard_kind(wanted: str, program: Program, streams: Streams, on_sync: str) -> Kind:
     """What "auto" means is decided by what is run, never by how fast it is."""
-    small = program.layout.parameters <= LARGEST and streams.learners > 1
+    small = program.layout.parameters <= LARGEST and streams.learners >= FEWEST
     reason: str | None = None
     if wanted == "stacked" or (wanted == "auto" and small):
         reason = can_stack(program, streams, on_sync)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
+from dynavg.learning.scoring import counts_of_each
 from dynavg.learning.shard import Shard, Trace
 from dynavg.learning.template import OptimizerState, Template, add_state, state_tensors
 
@@ -42,28 +43,27 @@ class Looped(Shard):
     def run(self, first: int, last: int) -> Trace:
         """Rounds first…last of every learner."""
         template = self.template.of_thread(self._templates, self.program)
-        size = (len(self.ids), last - first + 1)
-        losses = torch.empty(size, dtype=self.rows.dtype, device=self.rows.device)
-        samples = torch.empty(size, dtype=torch.int64)
-        counted = self.program.metric is not None
-        correct = torch.empty(size, device=self.rows.device) if counted else None
+        losses = self.rows.new_empty(len(self.ids), last - first + 1)
+        samples = torch.empty(losses.shape, dtype=torch.int64)
+        metric = self.program.metric
+        correct = torch.empty(losses.shape, device=losses.device) if metric else None
         for place, learner in enumerate(self.ids):
             template.look_at(self.rows[place], self._counters[place], self._optimizer[place])
             told = []
-            for column, round in enumerate(range(first, last + 1)):
+            for round in range(first, last + 1):
                 batch = self.streams.at(learner, round)
                 try:
                     told.append(template.train(batch, learner, round))
                 except Exception as error:
                     error.add_note(f"raised by learner {learner} in round {round}")
                     raise
-                samples[place, column] = len(batch[1])
-            torch.stack([loss for loss, _ in told], out=losses[place])
-            if correct is not None:
-                for column, (_, right) in enumerate(told):
-                    assert right is not None
-                    correct[place, column] = right
+            torch.stack([loss for loss, _, _ in told], out=losses[place])
+            samples[place] = torch.tensor([len(y) for _, _, y in told])
+            if metric is not None and correct is not None:
+                correct[place] = counts_of_each(metric, [judged for _, *judged in told])
             self._optimizer[place] = template.state()
+        if self.program.learning.reduction == "mean":
+            losses *= samples.to(losses.device)
         return Trace(losses, samples, correct)
 
     def counters(self, id: int) -> list[Tensor]:

@@ -92,8 +92,9 @@ class Learning:
         keyed: AbstractContextManager[object],
         update: Callable[[], object],
     ) -> tuple[Tensor, Any]:
-        """One update; returns the loss before it, and the output that it was measured on. Whatever
-        may draw random numbers happens inside `keyed`; `update` is the optimiser's step.
+        """One update of a module without gradients; returns the loss before it, and the output that
+        it was measured on. Whatever may draw random numbers happens inside `keyed`; `update` is the
+        optimiser's step.
         """
         if self.step is not None:
             with keyed:
@@ -101,7 +102,6 @@ class Learning:
             if not isinstance(made, tuple) or len(made) != 2:
                 raise TypeError(f"step must return (loss, output), but returned {made!r:.80}")
             return check_loss(made[0]).detach(), made[1]
-        module.zero_grad(set_to_none=True)
         with keyed:
             output = module(x)
             check_shapes(output, y)

@@ -1,13 +1,21 @@
 """What a batch's outputs are worth: shapes that fit, predictions that are correct."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 
 import torch
 from torch import Tensor
 
-__all__ = ["Metric", "check_count_of", "check_loss", "check_shapes", "counts_of", "default_metric"]
+__all__ = [
+    "Metric",
+    "check_count_of",
+    "check_loss",
+    "check_shapes",
+    "counts_of",
+    "counts_of_each",
+    "default_metric",
+]
 
 Metric = Callable[[Tensor, Tensor], Tensor | float]
 """(output, target) -> the number of correct predictions in the batch."""
@@ -67,9 +75,8 @@ def check_count_of(metric: Metric, output: Tensor, target: Tensor) -> None:
         )
 
 
-def counts_of(metric: Metric | None, output: Tensor, target: Tensor) -> Tensor:
-    """The metric of each learner in a stack (learners × batch × …)."""
-    assert metric is not None, "only asked where predictions are counted"
+def counts_of(metric: Metric, output: Tensor, target: Tensor) -> Tensor:
+    """The metric of each batch in a stack (batches × batch × …)."""
     if metric is _classes:
         return (output.argmax(2) == target).sum(1)
     if metric is _logit:
@@ -78,6 +85,15 @@ def counts_of(metric: Metric | None, output: Tensor, target: Tensor) -> Tensor:
         return torch.where(((target == 0) | (target == 1)).all(1), correct, math.nan)
     counts = [float(metric(*pair)) for pair in zip(output, target, strict=True)]
     return torch.tensor(counts, device=output.device)
+
+
+@torch.no_grad()
+def counts_of_each(metric: Metric, judged: Sequence[Sequence[Tensor]]) -> Tensor:
+    """The metric of each (output, target); of known ones of one shape, in one go."""
+    if metric in (_classes, _logit) and len({target.shape for _, target in judged}) == 1:
+        outputs, targets = (torch.stack(column) for column in zip(*judged, strict=True))
+        return counts_of(metric, outputs, targets)
+    return torch.tensor([float(metric(output, target)) for output, target in judged])
 
 
 def _classes(output: Tensor, target: Tensor) -> Tensor:

@@ -59,7 +59,6 @@ class Stacked(Shard):
         for column, round in enumerate(range(first, last + 1)):
             x, y = self.program.placed(self._batch(round))
             template.prepare(round)
-            template.optimizer.zero_grad(set_to_none=True)
             self._mode.aim(self.ids, round)
             self._mode.early.begin(template.optimizer)
             with self._mode:
@@ -76,15 +75,11 @@ class Stacked(Shard):
         if self.program.learning.reduction == "mean":
             losses *= samples
         self._optimizer = template.state()
-        return Trace(losses, samples, self._correct(judged))
-
-    def _correct(self, judged: list[tuple[Tensor, Tensor]]) -> Tensor | None:
-        """Correct predictions (learners × rounds): all rounds in one go."""
-        if self.program.metric is None:
-            return None
-        outputs, targets = (torch.cat(column) for column in zip(*judged, strict=True))
-        counts = counts_of(self.program.metric, outputs, targets)
-        return counts.view(len(judged), len(self.ids)).T
+        correct = None
+        if self.program.metric is not None:
+            outputs, targets = (torch.cat(column) for column in zip(*judged, strict=True))
+            correct = counts_of(self.program.metric, outputs, targets).view(-1, size).T
+        return Trace(losses, samples, correct)
 
     def _batch(self, round: int) -> tuple[Tensor, Tensor]:
         """The learners' batches of a round, stacked."""

@@ -69,8 +69,7 @@ class Template:
         self.optimizer.state = defaultdict(
             dict, {self._parameters[place]: entry for place, entry in state.items()}
         )
-        for parameter in self._parameters:
-            parameter.grad = None
+        self.module.train()
 
     def state(self) -> OptimizerState:
         """The state that the optimiser has built up for the current learner."""
@@ -80,27 +79,24 @@ class Template:
             if self.optimizer.state.get(parameter)
         }
 
-    def train(self, batch: tuple[Tensor, Tensor], learner: int, round: int) -> tuple[Tensor, Any]:
-        """One round of the current learner: its loss summed over samples, and correct predictions
-        (None where there is no metric).
-        """
-        program = self.program
-        x, y = program.placed(batch)
+    def train(
+        self, batch: tuple[Tensor, Tensor], learner: int, round: int
+    ) -> tuple[Tensor, Any, Tensor]:
+        """One round of the current learner: its loss, and the output and target it comes from."""
+        x, y = self.program.placed(batch)
         self.prepare(round)
         keyed = self._random_at(learner, round)
-        loss, output = program.learning.train(self.module, self.optimizer, x, y, keyed, self.update)
-        if program.learning.reduction == "mean":
-            loss = loss * len(y)
-        with torch.no_grad():
-            return loss, None if program.metric is None else program.metric(output, y)
+        train = self.program.learning.train
+        return *train(self.module, self.optimizer, x, y, keyed, self.update), y
 
     def prepare(self, round: int) -> None:
-        """Set module and optimiser up for a round of training."""
+        """Set the optimiser up for a round of training."""
         if self.program.schedule is not None:
             settings = self.program.schedule.at(round)
             for group, values in zip(self.optimizer.param_groups, settings, strict=True):
                 group.update(values)
-        self.module.train()
+        for parameter in self._parameters:
+            parameter.grad = None
 
     def update(self) -> None:
         """The optimiser's step."""
