@@ -52,12 +52,12 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 PFL, FLUKE, FLOWER = "pfl[pytorch]==0.6.0", "fluke-fl==0.8.1", "flwr[simulation]==1.41.0"
 OURS = Contender("dynavg", "run_dynavg.py")
 OTHERS = (
-    Contender("pfl-research", "run_pfl.py", PFL, 3),
-    Contender("pfl-research, one thread", "run_pfl.py", PFL, 3, settings=ONE_THREAD),
     Contender("pfl-research, torchrun", "run_pfl.py", PFL, 3, TORCHRUN, ONE_THREAD),
-    Contender("fluke", "run_fluke.py", FLUKE, 3),
+    Contender("pfl-research, one thread", "run_pfl.py", PFL, 3, settings=ONE_THREAD),
     Contender("fluke, one thread", "run_fluke.py", FLUKE, 3, settings=ONE_THREAD),
     Contender("Flower", "run_flower.py", FLOWER, 20),
+    Contender("fluke", "run_fluke.py", FLUKE, 3),
+    Contender("pfl-research", "run_pfl.py", PFL, 3),
 )
 
 Run = dict[str, Any]
