@@ -55,6 +55,11 @@ def test_drive_prints_the_facts_as_json_only():
     [
         (["drive", "nobody"], "no model at nobody"),
         (["drive", "expert", "--track", "moon"], "unknown track 'moon'"),
+        (["drive", "expert", "--speed", "9"], "--speed goes with --udacity"),
+        (
+            ["drive", "m.safetensors", "--udacity", "--track", "training", "--map", "a.png"],
+            "--track, --map: not with --udacity",
+        ),
         (["run", "nowhere.toml"], "no spec at nowhere.toml"),
         (["compare", "nowhere"], "nowhere holds no finished run"),
         (["tune", "my.toml"], "name one goal"),

@@ -11,8 +11,12 @@ from rich.console import Console
 
 __all__ = ["drive"]
 
+HERE = ("--track", "--day", "--laps", "--gif", "--map")
+"""Options of a drive on our own roads."""
+
 
 def drive(
+    context: typer.Context,
     model: Annotated[
         str, typer.Argument(help="A .safetensors file of the driving network, or 'expert'.")
     ],
@@ -37,6 +41,7 @@ def drive(
     # Imported here: the package needs an extra, which the other commands do without.
     from dynavg import driving  # noqa: PLC0415
 
+    _check_options(context, udacity=udacity)
     if udacity:
         logging.basicConfig(format="%(message)s")  # to standard error
         logging.getLogger("dynavg.driving").setLevel(logging.INFO)
@@ -58,3 +63,19 @@ def drive(
     for written in (gif, picture):
         if written is not None:
             typer.echo(f"picture: {written}")
+
+
+def _check_options(context: typer.Context, *, udacity: bool) -> None:
+    """Refuse what would have no effect."""
+    given = {
+        parameter.opts[0]
+        for parameter in context.command.params
+        if (source := context.get_parameter_source(parameter.name or "")) is not None
+        and source.name == "COMMANDLINE"
+    }
+    if udacity and (useless := [name for name in HERE if name in given]):
+        raise ValueError(
+            f"{', '.join(useless)}: not with --udacity, which drives on roads of its own"
+        )
+    if not udacity and "--speed" in given:
+        raise ValueError("--speed goes with --udacity; on our own roads, all cars are equally fast")
