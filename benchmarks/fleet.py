@@ -7,12 +7,9 @@ machine while it was measured: these are times of many processes, and a busy mac
 """
 
 import asyncio
-import json
 import multiprocessing
-import os
 import resource
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +19,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from benchmarks.figures import run, show
 from dynavg import data
 from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
 from dynavg.engines.fleet.config import FleetConfig
@@ -51,11 +49,6 @@ def net():
 
 def model_task(delta=1.0):
     return ModelTask(net, Dynamic(delta, counter="off"))
-
-
-def show(name, wanted, **figures):
-    line = {"figure": name, "wanted": wanted, **figures, "load": os.getloadavg()[0]}
-    print(json.dumps(line), flush=True)
 
 
 @contextmanager
@@ -285,8 +278,5 @@ def query(asked=40):
     )
 
 
-FIGURES = {f.__name__: f for f in (averaging, resolution, query, thousand, quiet)}
-
 if __name__ == "__main__":
-    for name in sys.argv[1:] or FIGURES:
-        FIGURES[name]()
+    run((averaging, resolution, query, thousand, quiet))
