@@ -1,7 +1,11 @@
+from pathlib import Path
+
+import pytest
 import torch
 
-from dynavg.driving import HUMANS, record
-from dynavg.driving.cars import _recorded, cars
+from dynavg.data import Split
+from dynavg.driving import HUMANS, record, udacity
+from dynavg.driving.cars import _recorded, cars, udacity_cars
 
 
 def few(learners: int, seed: int = 0) -> list[torch.Tensor]:
@@ -42,3 +46,37 @@ def test_recordings_are_made_once_for_all_runs_of_a_grid() -> None:
     before = _recorded.cache_info().hits
     few(1)
     assert _recorded.cache_info().hits == before + 1
+
+
+def brought(place: Path, *, seed: int) -> list[float]:
+    """Write a recording of four pictures; its steering, ascending."""
+    recording = record(4, tracks=("narrow",), drivers=("ada",), days=1, seed=seed)
+    udacity.write(recording, place)
+    return sorted(round(float(value), 5) for value in recording.steering)
+
+
+def seen(streams: Split, car: int, rounds: int = 1) -> list[float]:
+    """The steering that a car sees in so many rounds, ascending."""
+    steering = torch.cat([streams.at(car, t + 1)[1].flatten() for t in range(rounds)])
+    return sorted(round(value, 5) for value in steering.tolist())
+
+
+def test_each_car_learns_from_the_folder_that_was_brought_for_it(tmp_path: Path) -> None:
+    steering = [brought(tmp_path / name, seed=seed) for seed, name in enumerate("ab")]
+    streams = udacity_cars(2, 2, 0, folders=[str(tmp_path / name) for name in "ab"])
+    assert [seen(streams, car, rounds=2) for car in (0, 1)] == steering
+
+
+def test_one_folder_is_dealt_out_to_all_cars(tmp_path: Path) -> None:
+    steering = brought(tmp_path, seed=0)
+    streams = udacity_cars(2, 2, 0, folders=[str(tmp_path)])
+    assert sorted(seen(streams, 0) + seen(streams, 1)) == steering
+    x, _ = streams.at(0, 1)
+    assert x.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_side_cameras_can_be_brought_too(tmp_path: Path) -> None:
+    steering = brought(tmp_path, seed=0)
+    streams = udacity_cars(1, 12, 0, folders=[str(tmp_path)], side_correction=0.25)
+    sides = [min(max(value + way, -1.0), 1.0) for value in steering for way in (-0.25, 0.25)]
+    assert seen(streams, 0) == pytest.approx(sorted(steering + sides), abs=2e-5)

@@ -20,7 +20,7 @@ from dynavg.driving import udacity
 from dynavg.driving.album import film, sheet
 from dynavg.driving.bridge import Bridge, serve
 from dynavg.driving.camera import Camera
-from dynavg.driving.cars import cars
+from dynavg.driving.cars import cars, udacity_cars
 from dynavg.driving.catalogue import NAMES as TRACKS
 from dynavg.driving.catalogue import track
 from dynavg.driving.conditions import DAYS, Conditions, day
@@ -82,6 +82,7 @@ __all__ = [
     "track",
     "track_map",
     "udacity",
+    "udacity_cars",
     "write_gif",
     "write_picture",
 ]

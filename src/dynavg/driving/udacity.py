@@ -76,11 +76,11 @@ class UdacityRecording:
         return len(self.files)
 
     def pictures(self) -> Pixels:
-        """All pictures as the network sees them, (n, 3, 68, 320)."""
-        pictures = np.empty((len(self), *SHAPE), np.uint8)
+        """All pictures as the network sees them, (n, 3, 68, 320), laid out as `Recording`'s."""
+        pictures = np.empty((len(self), *SHAPE[1:], SHAPE[0]), np.uint8)
         for row, path in enumerate(self.files):
-            pictures[row] = picture_of(path)[CROP[0] : CROP[1]].transpose(2, 0, 1)
-        return pictures
+            pictures[row] = picture_of(path)[CROP[0] : CROP[1]]
+        return pictures.transpose(0, 3, 1, 2)
 
     def dataset(self) -> TensorDataset:
         """Pictures (n, 3, 68, 320) uint8, held in memory, and steering (n, 1) float32."""

@@ -4,8 +4,9 @@ Ten cars learn to steer from a front camera, each from recordings of a driver of
 samples each. Then the models drive: from twelve starts on three tracks, one of them never recorded,
 at noon and in the evening. L_dd is the mean over the starts, and its spread the standard deviation
 between them. What drives is the average of the cars' models; without synchronisation, each car's
-own. Besides the published Δ a wider grid is run. The environment stands in for the paper's
-simulator.
+own. Besides the published Δ a wider grid is run. A run's folder holds a film of its first ride,
+`drive.gif`, and the average as `model.safetensors`, for `dynavg drive`. The environment stands in
+for the paper's simulator.
 """
 
 from __future__ import annotations
