@@ -41,7 +41,8 @@ def write_page(
             _table(*rows_of(points)),
             *(f'<h2>{html.escape(name)}</h2><div class="chart" id="chart{n}"></div>'
               for n, (name, _) in enumerate(charts)),
-            *(f'<h2>{html.escape(caption)}</h2><img alt="{html.escape(caption)}" src="{source}">'
+            *(f'<h2>{html.escape(caption)}</h2>'
+              f'<div class="wide"><img alt="{html.escape(caption)}" src="{source}"></div>'
               for caption, source in pictures),
         )
     )  # fmt: skip
@@ -205,7 +206,9 @@ td b { white-space: nowrap; } img { max-width: 100%; }
   .claims tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
   .claims td { display: block; border: 0; padding: 0.1rem 0; }
   .claims td:nth-child(4)::before { content: "expected: "; }
-  .claims td:nth-child(1), .claims td:nth-child(2) { display: inline; } }
+  .claims td:nth-child(1), .claims td:nth-child(2) { display: inline; }
+  .claims td:nth-child(1) { padding-right: 0.4rem; }
+  .wide img { max-width: none; width: 45rem; } }
 """
 
 _SCRIPT = """
