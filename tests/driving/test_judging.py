@@ -85,6 +85,22 @@ def test_a_model_is_judged_in_evaluation_mode_and_given_back_as_it_was() -> None
     assert model.training
 
 
+def test_a_model_drives_on_one_thread_and_gives_the_others_back() -> None:
+    class Counting(Constant):
+        def forward(self, x: Tensor) -> Tensor:
+            used.add(torch.get_num_threads())
+            return super().forward(x)
+
+    used: set[int] = set()
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        drive_starts(Counting(0.3), PLACES[:1])
+        assert (used, torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_model_that_diverged_is_judged_not_crashed_on() -> None:
     assert drive_starts(Constant(float("nan")), PLACES[:1])[0].outcome is Outcome.OFF_ROAD
 

@@ -114,7 +114,9 @@ def drive_starts(
 ) -> list[Driven]:
     """One ride from each start, all at once, so that a model sees many pictures in one batch.
 
-    A model is put into evaluation mode for the rides and back afterwards.
+    A model is put into evaluation mode for the rides and back afterwards. torch uses one thread
+    meanwhile: a dozen pictures are too little work to wait for a second thread, least of all on a
+    machine that is busy otherwise.
 
     >>> rides = drive_starts(lambda pictures, rides: [0.0] * len(rides), [Start("narrow")])
     >>> rides[0].outcome.value, rides[0].laps < 0.3
@@ -122,11 +124,13 @@ def drive_starts(
     """
     if not isinstance(steer, nn.Module):
         return _all_driven(steer, begin, laps)
-    was_training = steer.training
+    was_training, threads = steer.training, torch.get_num_threads()
     steer.eval()
+    torch.set_num_threads(1)
     try:
         return _all_driven(model_steers(steer), begin, laps)
     finally:
+        torch.set_num_threads(threads)
         steer.train(was_training)
 
 
