@@ -18,7 +18,7 @@ from dynavg.driving.camera import CROP
 from dynavg.driving.car import TICK
 from dynavg.driving.catalogue import track as track_named
 from dynavg.driving.drivers import DRIVERS, Driver, habits
-from dynavg.driving.judging import Start, Steer, drive_starts
+from dynavg.driving.judging import Start, Steer, drive_starts, one_thread
 from dynavg.driving.ride import LAPS, Ride
 from dynavg.driving.surface import Pixels
 from dynavg.models import driving_net
@@ -148,4 +148,5 @@ def drive_simulator(
                 "give a model file"
             )
         model = load_model(model)
-    return bridge.serve(frame_steers(model), speed, port)
+    with one_thread():
+        return bridge.serve(frame_steers(model), speed, port)

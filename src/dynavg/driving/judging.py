@@ -6,7 +6,8 @@ all point to one side leave the road, larger ones that cancel do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,9 +115,7 @@ def drive_starts(
 ) -> list[Driven]:
     """One ride from each start, all at once, so that a model sees many pictures in one batch.
 
-    A model is put into evaluation mode for the rides and back afterwards. torch uses one thread
-    meanwhile: a dozen pictures are too little work to wait for a second thread, least of all on a
-    machine that is busy otherwise.
+    A model is put into evaluation mode for the rides and back afterwards.
 
     >>> rides = drive_starts(lambda pictures, rides: [0.0] * len(rides), [Start("narrow")])
     >>> rides[0].outcome.value, rides[0].laps < 0.3
@@ -124,14 +123,26 @@ def drive_starts(
     """
     if not isinstance(steer, nn.Module):
         return _all_driven(steer, begin, laps)
-    was_training, threads = steer.training, torch.get_num_threads()
+    was_training = steer.training
     steer.eval()
+    try:
+        with one_thread():
+            return _all_driven(model_steers(steer), begin, laps)
+    finally:
+        steer.train(was_training)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread meanwhile. A dozen pictures are too little work to wait for a second
+    one at every layer, least of all on a machine that is busy otherwise.
+    """
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _all_driven(model_steers(steer), begin, laps)
+        yield
     finally:
         torch.set_num_threads(threads)
-        steer.train(was_training)
 
 
 def _all_driven(steer: Steer, begin: Sequence[Start], laps: int) -> list[Driven]:
