@@ -30,3 +30,23 @@ def test_a_seed_that_only_some_were_run_with_still_counts():
 def test_a_short_name_leaves_out_the_kind_unless_that_is_all():
     runs = run(1.0, 1, kind="dynamic", delta=0.5), run(1.0, 1, kind="nosync")
     assert [point.short_name for point in points(*runs)] == ["0.5", "nosync"]
+
+
+def test_runs_of_different_specs_are_told_apart_by_what_differs():
+    made = [run(1.0, 1, kind="periodic", every=1) for _ in range(3)]
+    for record, rate, part in zip(made, (0.1, 0.1, 0.2), ("all", "train", "all"), strict=True):
+        record.spec.update(optimizer={"kind": "SGD", "lr": rate}, data={"part": part})
+    assert [point.name for point in points(*made, run(1.0, 1, kind="nosync"))] == [
+        "periodic 1, part=all, lr=0.1",
+        "periodic 1, part=train, lr=0.1",
+        "periodic 1, part=all, lr=0.2",
+        "nosync",
+    ]
+
+
+def test_where_the_pictures_lay_makes_no_difference():
+    made = [run(1.0, 1, seed=seed, kind="periodic", every=1) for seed in (0, 1)]
+    for record, folder in zip(made, (None, "mine"), strict=True):
+        record.spec.update(data={"kind": "mnist", "folder": folder})
+    [point] = points(*made)
+    assert (point.name, len(point.runs)) == ("periodic 1", 2)

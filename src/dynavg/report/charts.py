@@ -1,19 +1,19 @@
 """What can be seen of runs, as data: series, bars and grids. Who draws them is not known here.
 
 A chart is made from points (runs over seeds) and drawn twice: for print (`drawing`) and for pages
-(`page`). A curve is that of a point's first seed; a front's points are means over seeds.
+(`page`). A front's points are means over seeds. What happens over time is that of the first seed,
+since seeds drift at different times; the title names it where there are several.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from dynavg.records import Record
-from dynavg.report.points import Curves, Floats, Point, curves_of, value_of
+from dynavg.report.points import Floats, Point, curves_of, value_of
 
 __all__ = [
     "Bars",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MOST = 400
-"""Numbers of a curve that are kept: more cannot be seen."""
+"""Numbers of a curve that are kept, and marks on it: more cannot be seen."""
 WINDOWS = 60
 """Stretches of time over which restless numbers are averaged."""
 FEW = 4
@@ -44,14 +44,15 @@ Unit = Literal["", "bytes", "log"]
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """One set of numbers in a chart. `spread` is a half-width in y; `joined` draws a line through
-    the points; `colour` is a number that stands for the same thing within a chart.
+    the points, broken where y is NaN; `colour` is a number that stands for the same thing within a
+    chart. `dots` are moments on a line of the same name, which the legend explains once for all.
     """
 
     name: str
     x: Floats
     y: Floats
     colour: int
-    kind: Literal["line", "dashed", "steps", "points"] = "line"
+    kind: Literal["line", "dashed", "steps", "points", "dots"] = "line"
     spread: Floats | None = None
     joined: bool = False
     hollow: bool = False
@@ -60,7 +61,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chart:
-    """Series over a common x; `marks` are x at which something happened, such as a drift."""
+    """Series over a common x; `marks` are x at which something happened, such as a drift, and
+    `marks_mean` and `dots_mean` say what that and the dots are.
+    """
 
     name: str
     title: str
@@ -71,6 +74,7 @@ class Chart:
     y_unit: Unit = ""
     marks: tuple[float, ...] = ()
     marks_mean: str = ""
+    dots_mean: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,17 +106,22 @@ Picture: TypeAlias = Callable[[Sequence[Point]], Sequence[Drawing]]
 
 
 def front(points: Sequence[Point], published: Sequence[float] = (), of: str = "") -> list[Drawing]:
-    """Cumulative loss against bytes: one series for each kind of operator, joined by bytes.
+    """Cumulative loss against bytes: one series for each kind of operator in each setting, joined
+    by bytes.
 
     Dynamic runs whose Δ is in `published`, the paper's grid, are a series of their own. `of` says
     what the points are, where there are several fronts.
     """
-    sound = [point for point in points if not point.diverged]
-    kinds = list(dict.fromkeys(point.kind for point in sound))
+    groups: dict[tuple[str, str], list[Point]] = {}
+    for point in points:
+        if not point.diverged:
+            groups.setdefault((point.kind, point.setting), []).append(point)
+    one_setting = len({setting for _, setting in groups}) == 1
     series = []
-    for colour, kind in enumerate(kinds):
-        own = sorted((p for p in sound if p.kind == kind), key=lambda point: point.bytes)
-        series.append(_of_points(kind, own, colour, joined=len(own) > 1))
+    for colour, ((kind, setting), group) in enumerate(groups.items()):
+        own = sorted(group, key=lambda point: point.bytes)
+        name = kind if one_setting or not setting else f"{kind}, {setting}"
+        series.append(_of_points(name, own, colour, joined=len(own) > 1))
         theirs = [p for p in own if value_of(p.spec, "delta") in published]
         if theirs and len(theirs) < len(own):
             series.append(_of_points("Δ of the paper", theirs, colour, hollow=True))
@@ -134,37 +143,48 @@ def _of_points(
         spread=np.array([point.spread for point in points]),
         joined=joined,
         hollow=hollow,
-        texts=() if hollow else tuple(point.short_name for point in points),
+        texts=() if hollow else tuple(point.operator_name for point in points),
     )
 
 
-def over_time(points: Sequence[Point], least: float = 0.0) -> list[Drawing]:
+def over_time(points: Sequence[Point]) -> list[Drawing]:
     """Cumulative loss and bytes over samples, with lines at drifts and dots at synchronisations."""
-    loss, sent = [], []
+    loss: list[Series] = []
+    sent: list[Series] = []
     shown = [point for point in points if not point.diverged]
     for colour, point in enumerate(shown):
-        run = point.runs[0]
-        curves = curves_of(run)
+        curves = curves_of(point.runs[0])
         keep = _thinned(len(curves.samples))
         x = curves.samples[keep]
+        spoken = _synchronisations(point)
         loss.append(Series(point.name, x, curves.loss[keep], colour))
-        if point.bytes > least:
+        loss += _dots(point.name, curves.samples, curves.loss, spoken, colour)
+        if point.bytes:
             sent.append(Series(point.name, x, curves.bytes[keep], colour, kind="steps"))
-        dots = _synchronisations(point, run, curves, colour)
-        loss.extend(dots)
+            sent += _dots(point.name, curves.samples, curves.bytes, spoken, colour)
     marks = drifts_of(shown)
-    along = "samples per learner"
-    said = "drift" if marks else ""
-    charts = [
-        Chart("loss", "Cumulative loss over time", along, "cumulative loss per learner",
-              tuple(loss), marks=marks, marks_mean=said),
+    same: dict[str, Any] = {
+        "marks": marks,
+        "marks_mean": "drift" if marks else "",
+        "dots_mean": "synchronisation" if any(one.kind == "dots" for one in loss) else "",
+    }
+    along, seed = "samples per learner", _seed_of(shown)
+    charts: list[Drawing] = [
+        Chart("loss", f"Cumulative loss over time{seed}", along, "cumulative loss per learner",
+              tuple(loss), **same),
     ]  # fmt: skip
     if sent:
         charts.append(
-            Chart("communication", "Communication over time", along, "bytes sent", tuple(sent),
-                  y_unit="bytes", marks=marks, marks_mean=said)
+            Chart("communication", f"Communication over time{seed}", along, "bytes sent",
+                  tuple(sent), y_unit="bytes", **same)
         )  # fmt: skip
-    return [*charts]
+    return charts
+
+
+def _seed_of(points: Sequence[Point]) -> str:
+    """For titles: the seed that is shown, where a point has more than one."""
+    several = any(len(point.runs) > 1 for point in points)
+    return f" (seed {points[0].runs[0].spec.get('seed')})" if several else ""
 
 
 def drifts_of(points: Sequence[Point]) -> tuple[float, ...]:
@@ -177,48 +197,58 @@ def drifts_of(points: Sequence[Point]) -> tuple[float, ...]:
     return tuple(float(samples[round - 2]) for round in dict.fromkeys(rounds) if round > 1)
 
 
-def _synchronisations(point: Point, run: Record, curves: Curves, colour: int) -> list[Series]:
-    """Dots on the loss curve where a dynamic run synchronised, if they are few enough to tell."""
-    if point.kind != "dynamic" or not len(run.checks):
-        return []
-    spoken = run.checks.filter(pl.col("cause").is_not_null())["round"].to_numpy() - 1
-    if not 0 < len(spoken) <= MOST:
-        return []
-    return [
-        Series(f"{point.name}: synchronised", curves.samples[spoken], curves.loss[spoken], colour,
-               kind="points", hollow=True)
-    ]  # fmt: skip
+_Places: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.intp]]"
 
 
-def _thinned(length: int) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+def _synchronisations(point: Point) -> _Places:
+    """The rounds, from 0, in which a dynamic run synchronised; of very many only those that can be
+    told apart.
+    """
+    checks = point.runs[0].checks
+    if point.kind != "dynamic" or not len(checks):
+        return np.zeros(0, dtype=np.intp)
+    spoken = checks.filter(pl.col("cause").is_not_null())["round"].to_numpy().astype(np.intp) - 1
+    place = spoken * MOST // max(MOST, int(point.spec["rounds"]))
+    return spoken[np.unique(place, return_index=True)[1]]
+
+
+def _dots(name: str, x: Floats, y: Floats, places: _Places, colour: int) -> list[Series]:
+    return [Series(name, x[places], y[places], colour, kind="dots")] if len(places) else []
+
+
+def _thinned(length: int) -> _Places:
     return np.unique(np.linspace(0, length - 1, min(length, MOST)).astype(np.intp))
 
 
 def set_sizes(points: Sequence[Point]) -> list[Drawing]:
     """How many learners took part in each synchronisation, over time."""
     series = []
-    for colour, point in enumerate(_few(points)):
+    shown = _few(points)
+    for colour, point in enumerate(shown):
         checks = point.runs[0].checks.filter(pl.col("cause").is_not_null())
         if len(checks):
             x, y = _windowed(checks, "balancing_set", point)
-            series.append(Series(point.name, x, y, colour))
+            series.append(Series(point.name, x, y, colour, kind="points", joined=True))
     if not series:
         return []
-    title = "Size of the balancing sets (means over stretches of time)"
+    title = f"Size of the balancing sets{_seed_of(shown)}: means over stretches of time"
     return [Chart("balancing-sets", title, "round", "learners averaged", tuple(series))]
 
 
 def _windowed(checks: pl.DataFrame, column: str, point: Point) -> tuple[Floats, Floats]:
-    """The means of a column over stretches of rounds of the same length; one without checks has
-    none.
+    """The means of a column over stretches of rounds of the same length, each at its middle; NaN in
+    one without checks.
     """
     width = max(1.0, float(point.spec["rounds"]) / WINDOWS)
-    means = (
-        checks.group_by((pl.col("round") / width).floor())
-        .agg(pl.col("round").mean().alias("x"), pl.col(column).cast(pl.Float64).mean())
-        .sort("x")
+    means = checks.group_by(((pl.col("round") - 1) / width).floor().cast(pl.Int64).alias("at")).agg(
+        pl.col("round").mean().alias("x"), pl.col(column).cast(pl.Float64).mean()
     )
-    return means["x"].to_numpy(), means[column].to_numpy()
+    stretches = int(np.ceil(float(point.spec["rounds"]) / width))
+    x: Floats = 0.5 + width * np.arange(0.5, stretches, dtype=np.float64)
+    y: Floats = np.full(stretches, np.nan)
+    at = means["at"].to_numpy()
+    x[at], y[at] = means["x"].to_numpy(), means[column].to_numpy()
+    return x, y
 
 
 def _few(points: Sequence[Point]) -> list[Point]:
@@ -233,20 +263,21 @@ def causes(points: Sequence[Point]) -> list[Drawing]:
     dynamic = _dynamic(points)
     if not dynamic:
         return []
+    seed = _seed_of(dynamic)
     counts = [Counter(point.runs[0].checks["cause"].drop_nulls().to_list()) for point in dynamic]
     names = [name for name in _CAUSES if any(name in count for count in counts)]
     labels = tuple(point.short_name for point in dynamic)
     parts = {name: [float(count[name]) for count in counts] for name in names}
     bars: list[Drawing] = [
-        Bars("causes", "Causes of synchronisations", "synchronisations", labels, parts)
+        Bars("causes", f"Causes of synchronisations{seed}", "synchronisations", labels, parts)
     ]
     alarms = [point.runs[0].checks["false_alarm"] for point in dynamic]
     if any(alarm.is_not_null().any() for alarm in alarms):
         told = {
-            "divergence was too large": [float((~alarm).sum()) for alarm in map(_spoken, dynamic)],
+            "divergence above Δ": [float((~alarm).sum()) for alarm in map(_spoken, dynamic)],
             "false alarm": [float(alarm.sum()) for alarm in map(_spoken, dynamic)],
         }
-        title = "Violations while the divergence was at most Δ: false alarms"
+        title = f"False alarms{seed}: violations while the divergence was at most Δ"
         bars.append(Bars("false-alarms", title, "checks with violations", labels, told))
     return bars
 
@@ -260,19 +291,30 @@ def _spoken(point: Point) -> pl.Series:
 
 
 def divergence(points: Sequence[Point]) -> list[Drawing]:
-    """δ before and after each check, where it was measured."""
+    """δ before and after each check, where it was measured. Zero, as after a stretch of full
+    synchronisations only, has no place on a logarithmic scale.
+    """
     series = []
-    for colour, point in enumerate(_few(points)):
+    shown = _few(points)
+    for colour, point in enumerate(shown):
         checks = point.runs[0].checks.drop_nulls("divergence_before")
-        if len(checks):
-            x, before = _windowed(checks, "divergence_before", point)
-            _, after = _windowed(checks, "divergence_after", point)
-            series.append(Series(f"{point.name}, before", x, before, colour, kind="dashed"))
-            series.append(Series(f"{point.name}, after", x, after, colour))
+        for moment, kind in _MOMENTS if len(checks) else ():
+            x, y = _windowed(checks, f"divergence_{moment}", point)
+            measured = ~np.isnan(y)
+            y[y == 0] = np.nan
+            name = f"{point.name}, {moment}"
+            series.append(Series(name, x[measured], y[measured], colour, kind=kind))
     if not series:
         return []
-    title = "Divergence of the models before and after checks (means over stretches of time)"
-    return [Chart("divergence", title, "round", "δ", tuple(series), y_unit="log")]
+    title = f"Divergence before and after checks{_seed_of(shown)}: means over stretches of time"
+    return [Chart("divergence", title, "round", "δ (zero is not shown)", tuple(series),
+                  y_unit="log")]  # fmt: skip
+
+
+_MOMENTS: tuple[tuple[str, Literal["dashed", "line"]], ...] = (
+    ("before", "dashed"),
+    ("after", "line"),
+)
 
 
 def _dynamic(points: Sequence[Point]) -> list[Point]:
@@ -319,7 +361,7 @@ def lines_over(
     groups: dict[str, list[Point]] = {}
     for point in points:
         if not point.diverged:
-            groups.setdefault(point.name.partition(",")[0], []).append(point)
+            groups.setdefault(point.name.partition(", ")[0], []).append(point)
     series = []
     for colour, (operator, own) in enumerate(groups.items()):
         ordered = sorted(own, key=lambda point: float(value_of(point.spec, setting)))

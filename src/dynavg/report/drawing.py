@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from matplotlib.transforms import Bbox
 
 from dynavg.protocol.ledger import readable_bytes
 from dynavg.report.charts import Bars, Chart, Drawing, Grid, Series
@@ -20,6 +23,12 @@ COLOURS = (
 """Colours of a report, in order; readable on white and on black."""
 
 ENDINGS = (".png", ".svg")
+DOT = 3.5
+PLACES: tuple[tuple[int, int, Literal["left", "right", "center"]], ...] = (
+    (5, 4, "left"), (5, -9, "left"), (-5, 4, "right"), (-5, -9, "right"), (0, 8, "center"),
+    (0, -14, "center"), (12, 12, "left"), (12, -17, "left"),
+)  # fmt: skip
+"""Where a point's text may be: points to the right, points up, and its side that is there."""
 
 
 def draw_all(drawings: Iterable[Drawing], folder: Path) -> list[Path]:
@@ -52,6 +61,8 @@ def draw(drawing: Drawing) -> Figure:
             _grid(figure, axes, drawing)
     axes.set_title(drawing.title, fontsize=10, loc="left")
     axes.set_ylabel(drawing.y)
+    if isinstance(drawing, Chart):
+        _label(figure, axes, drawing)
     return figure
 
 
@@ -61,6 +72,8 @@ def _chart(axes: Axes, chart: Chart) -> None:
         axes.axvline(mark, color="#888888", linewidth=0.8, linestyle=":", label=label)
     for series in chart.series:
         _series(axes, series)
+    if chart.dots_mean:
+        axes.plot([], [], "o", color="#888888", markersize=DOT, label=chart.dots_mean)
     axes.set_xlabel(chart.x)
     for axis, unit, scale in (
         (axes.xaxis, chart.x_unit, axes.set_xscale),
@@ -77,11 +90,14 @@ def _chart(axes: Axes, chart: Chart) -> None:
 
 def _series(axes: Axes, series: Series) -> None:
     colour = COLOURS[series.colour % len(COLOURS)]
+    again = series.colour >= len(COLOURS)
+    style = "--" if series.kind == "dashed" or again else "-"
     if series.kind == "steps":
-        axes.step(series.x, series.y, where="post", color=colour, label=series.name)
+        axes.step(series.x, series.y, style, where="post", color=colour, label=series.name)
     elif series.kind in ("line", "dashed"):
-        style = "--" if series.kind == "dashed" else "-"
         axes.plot(series.x, series.y, style, color=colour, label=series.name)
+    elif series.kind == "dots":
+        axes.plot(series.x, series.y, "o", color=colour, markersize=DOT)
     else:
         axes.errorbar(
             series.x,
@@ -95,11 +111,38 @@ def _series(axes: Axes, series: Series) -> None:
             color=colour,
             label=series.name,
         )
-        for n, (x, y, text) in enumerate(zip(series.x, series.y, series.texts, strict=False)):
-            place = (4, -10 if n % 2 else 5)  # by turns below and above: neighbours are close
-            axes.annotate(
-                text, (x, y), textcoords="offset points", xytext=place, fontsize=6.5, color=colour
-            )
+
+
+def _label(figure: Figure, axes: Axes, chart: Chart) -> None:
+    """Texts beside their points, each at the first place where it covers no other text and no
+    point; one without such a place is left to the page, which shows it when pointed at.
+    """
+    labels = [
+        (x, y, text, COLOURS[series.colour % len(COLOURS)])
+        for series in chart.series
+        for x, y, text in zip(series.x, series.y, series.texts, strict=False)
+    ]
+    if not labels:
+        return
+    FigureCanvasAgg(figure)  # measures texts
+    figure.draw_without_rendering()
+    frame = axes.get_window_extent()
+    middles = axes.transData.transform([(x, y) for x, y, *_ in labels])
+    taken = [Bbox.from_bounds(x - 3, y - 3, 6, 6) for x, y in middles]
+    if (legend := axes.get_legend()) is not None:
+        taken.append(legend.get_window_extent())
+    for x, y, text, colour in labels:
+        for across, up, side in PLACES:
+            label = axes.annotate(
+                text, (x, y), textcoords="offset points", xytext=(across, up), fontsize=6.5,
+                color=colour, ha=side,
+            )  # fmt: skip
+            box = label.get_window_extent()
+            if box.count_overlaps(taken) or not (frame.x0 <= box.x0 and box.x1 <= frame.x1):
+                label.remove()
+                continue
+            taken.append(box)
+            break
 
 
 def _bars(axes: Axes, bars: Bars) -> None:

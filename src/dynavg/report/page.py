@@ -16,6 +16,9 @@ from dynavg.report.points import Point, baseline_of
 
 __all__ = ["rows_of", "write_page"]
 
+MARK = {"color": "#888888", "width": 1, "dash": "dot"}
+DOT = 5
+
 
 def write_page(
     path: Path,
@@ -135,11 +138,9 @@ def _figure(drawing: Drawing) -> go.Figure:
             )
     figure.update_layout(
         template="none",
-        margin={"l": 70, "r": 20, "t": 10, "b": 50},
-        legend={"orientation": "h", "y": -0.2},
+        margin={"l": 70, "r": 20, "t": 34},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        height=460,
     )
     return figure
 
@@ -147,11 +148,17 @@ def _figure(drawing: Drawing) -> go.Figure:
 def _add_chart(figure: go.Figure, chart: Chart) -> None:
     for series in chart.series:
         figure.add_scatter(**_trace(series))
+    for name, look in (
+        (chart.dots_mean, {"mode": "markers", "marker": {"color": "#888888", "size": DOT}}),
+        (chart.marks_mean, {"mode": "lines", "line": MARK}),
+    ):
+        if name:  # a trace without points explains a sign in the legend
+            figure.add_scatter(x=[None], y=[None], name=name, **look)
     for mark in chart.marks:
-        figure.add_vline(x=mark, line={"color": "#888888", "width": 1, "dash": "dot"})
+        figure.add_vline(x=mark, line=MARK)
     for axis, label, unit in (("xaxis", chart.x, chart.x_unit), ("yaxis", chart.y, chart.y_unit)):
         settings: dict[str, Any] = {"title": {"text": label}, "automargin": True}
-        settings |= {"type": "log"} if unit == "log" else {}
+        settings |= {"type": "log", "dtick": "D2"} if unit == "log" else {}
         settings |= {"exponentformat": "SI", "ticksuffix": "B"} if unit == "bytes" else {}
         figure.update_layout({axis: settings})
 
@@ -159,9 +166,14 @@ def _add_chart(figure: go.Figure, chart: Chart) -> None:
 def _trace(series: Series) -> dict[str, Any]:
     colour = COLOURS[series.colour % len(COLOURS)]
     trace: dict[str, Any] = {"x": series.x, "y": series.y, "name": series.name}
+    trace |= {"legendgroup": series.name}  # dots go with their line
+    if series.kind == "dots":
+        look = {"mode": "markers", "marker": {"color": colour, "size": DOT}}
+        return trace | look | {"showlegend": False, "hoverinfo": "skip"}
     if series.kind != "points":
         shape = "hv" if series.kind == "steps" else "linear"
-        dash = "dash" if series.kind == "dashed" else "solid"
+        dashed = series.kind == "dashed" or series.colour >= len(COLOURS)
+        dash = "dash" if dashed else "solid"
         line = {"color": colour, "width": 2, "shape": shape, "dash": dash}
         return trace | {"mode": "lines", "line": line}
     symbol = "circle-open" if series.hollow else "circle"
@@ -216,7 +228,18 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 function draw() {
   const ink = dark.matches ? "#e4e7ea" : "#1d2329", line = dark.matches ? "#3a4046" : "#d9dde1";
   figures.forEach((figure, n) => {
+    // The legend lies below the axis in as many columns as fit, and the chart grows by its rows.
+    const place = document.getElementById("chart" + n);
+    const names = figure.data.filter(one => one.showlegend !== false && one.name)
+      .map(one => one.name.length);
+    const columns = Math.max(1, Math.floor(place.clientWidth / (60 + 7 * Math.max(0, ...names))));
+    const rows = names.length > 1 || figure.data[0]?.type === "bar"
+      ? Math.ceil(names.length / columns) : 0;
+    const low = 60 + 20 * rows;
     const layout = Object.assign({}, figure.layout, {font: {color: ink, size: 13},
+      height: 390 + low, margin: Object.assign({}, figure.layout.margin, {b: low}),
+      legend: {orientation: "h", font: {size: 12}, maxheight: 1, yref: "container", y: 0,
+        yanchor: "bottom"},
       modebar: {bgcolor: "rgba(0,0,0,0)", color: line, activecolor: ink}});
     for (const axis of ["xaxis", "yaxis"])
       layout[axis] = Object.assign({}, layout[axis], {gridcolor: line, linecolor: line,
@@ -227,4 +250,5 @@ function draw() {
 }
 draw();
 dark.addEventListener("change", draw);
+window.addEventListener("resize", draw);
 """

@@ -36,7 +36,18 @@ class Point:
     @property
     def short_name(self) -> str:
         """The name without the operator's kind, where that leaves something."""
-        return self.name.removeprefix(self.kind).strip() or self.name
+        return self.name.removeprefix(self.kind).strip(" ,") or self.name
+
+    @property
+    def operator_name(self) -> str:
+        """The operator's own settings, or its kind where it has none."""
+        whole = self.name.partition(", ")[0]
+        return whole.removeprefix(self.kind).strip() or whole
+
+    @property
+    def setting(self) -> str:
+        """What the name says besides the operator: where in a grid the point is."""
+        return self.name.partition(", ")[2]
 
     @property
     def kind(self) -> str:
@@ -73,18 +84,47 @@ def points_of(records: Iterable[Record]) -> list[Point]:
     """One point for all runs that differ in their seed only, in the order of their coming."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        same = {key: value for key, value in record.spec.items() if key != "seed"}
-        groups.setdefault(repr(sorted(same.items())), []).append(record)
+        same = record.spec.get("name"), record.spec["operator"], _setting(record.spec)
+        groups.setdefault(repr(same), []).append(record)
     difficulty = _difficulties(list(groups.values()))
+    names = _names([runs[0] for runs in groups.values()])
     return [
         Point(
-            str(runs[0].spec.get("name") or runs[0].folder.name),
+            name,
             runs[0].spec,
             tuple(runs),
             _spread(runs, difficulty),
         )
-        for runs in groups.values()
+        for name, runs in zip(names, groups.values(), strict=True)
     ]
+
+
+def _names(runs: Sequence[Record]) -> list[str]:
+    """What each run is called. Where those of one kind have different settings of which their
+    names say nothing, as runs of different specs do, what differs is added.
+    """
+    names = [str(run.spec.get("name") or run.folder.name) for run in runs]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, (run, name) in enumerate(zip(runs, names, strict=True)):
+        alike = str(run.spec["operator"]["kind"]), name.partition(", ")[2]
+        groups.setdefault(alike, []).append(place)
+    for places in groups.values():
+        settings = {place: _flat(_setting(runs[place].spec)) for place in places}
+        paths = dict.fromkeys(path for one in settings.values() for path in one)
+        apart = [p for p in paths if len({repr(one.get(p)) for one in settings.values()}) > 1]
+        for place, setting in settings.items():
+            told = [f"{path.rpartition('.')[2]}={setting.get(path)}" for path in apart]
+            names[place] = ", ".join([names[place], *told])
+    return names
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """The leaves of a tree by their paths."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        inner = isinstance(value, Mapping)
+        leaves |= _flat(value, f"{above}{key}.") if inner else {f"{above}{key}": value}
+    return leaves
 
 
 def _difficulties(groups: Sequence[Sequence[Record]]) -> dict[int, float]:
@@ -134,14 +174,21 @@ def baseline_of(point: Point, points: Iterable[Point]) -> Point | None:
     periodic = [
         other
         for other in points
-        if other.kind == "periodic" and not other.diverged and _setting(other) == _setting(point)
+        if other.kind == "periodic"
+        and not other.diverged
+        and _setting(other.spec) == _setting(point.spec)
     ]
     return max(periodic, key=lambda other: other.bytes, default=None)
 
 
-def _setting(point: Point) -> dict[str, Any]:
+def _setting(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """All but operator and seed; where pictures lay does not matter."""
     apart = ("name", "seed", "operator")
-    return {key: value for key, value in point.spec.items() if key not in apart}
+    setting = {key: value for key, value in sorted(spec.items()) if key not in apart}
+    data = setting.get("data")
+    if isinstance(data, Mapping):
+        setting["data"] = {key: value for key, value in data.items() if key != "folder"}
+    return setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +217,4 @@ def curves_of(run: Record) -> Curves:
         samples=per_round["samples"].to_numpy().cumsum() / learners,
         loss=per_round["loss"].to_numpy().cumsum() / learners,
         bytes=sent.cumsum(),
-    )
-
-
-def mean_curves(runs: Sequence[Record]) -> Curves:
-    """The mean of several runs' curves."""
-    all_of = [curves_of(run) for run in runs]
-    return Curves(
-        samples=all_of[0].samples,
-        loss=np.mean([curves.loss for curves in all_of], axis=0),
-        bytes=np.mean([curves.bytes for curves in all_of], axis=0),
     )
