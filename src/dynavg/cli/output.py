@@ -13,7 +13,7 @@ from rich.table import Table
 
 from dynavg.experiments import tracking
 from dynavg.experiments.reproduce import Outcome, Progress
-from dynavg.report.page import rows_of
+from dynavg.report.page import COLUMNS, rows_of
 from dynavg.report.points import Point
 
 __all__ = ["AsJson", "Overrides", "Pictures", "Quiet", "Store", "print_json", "show", "teller"]
@@ -97,9 +97,7 @@ def table_of(points: Sequence[Point]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption="loss: cumulative, mean over seeds ± standard deviation once the difficulty of "
-        "each seed is taken out; accuracy: on each learner's last 100 samples; saved: against the "
-        "periodic run that sends most",
+        caption=COLUMNS,
         caption_justify="left",
     )
     headings, rows = rows_of(points)

@@ -110,7 +110,7 @@ def reproduce(
         "overrides": list(order.overrides),
         "missing_runs": len(specs) - len(found),
     }
-    notes = [experiment.shows, f"Scale: {order.scale}."]
+    notes = [experiment.shows, _sizes(order.scale, specs)]
     notes += [f"Changed with --set: {', '.join(order.overrides)}."] if order.overrides else []
     notes += [f"{facts['missing_runs']} runs are not there yet."] if facts["missing_runs"] else []
     report = Report(
@@ -122,6 +122,22 @@ def reproduce(
         album=() if experiment.album is None else experiment.album(points),
     )
     return _published(out / f"{experiment.id}-{order.scale}", report, verdicts, facts)
+
+
+def _sizes(scale: Scale, specs: Sequence[RunSpec]) -> str:
+    """The scale in numbers: what an experiment says of itself is its full one."""
+    learners, rounds, seeds = (
+        sorted({getattr(spec, name) for spec in specs}) for name in ("learners", "rounds", "seed")
+    )
+    told = (
+        f"This is the scale {scale}: {_listed(learners)} learners, {_listed(rounds)} rounds, "
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {_listed(seeds)}."
+    )
+    return told if scale == "full" else f"{told} The text above tells of the full one."
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def run_spec(

@@ -169,7 +169,7 @@ def _grid(figure: Figure, axes: Axes, grid: Grid) -> None:
 
 def _legend(axes: Axes) -> None:
     handles, names = axes.get_legend_handles_labels()
-    if len(names) > 6:
+    if len(names) > 2:  # beside the axes it covers nothing
         axes.legend(handles, names, fontsize=7, frameon=False, loc="center left",
                     bbox_to_anchor=(1, 0.5))  # fmt: skip
     elif names:

@@ -14,7 +14,16 @@ from dynavg.report.charts import Bars, Chart, Drawing, Grid, Series
 from dynavg.report.drawing import COLOURS
 from dynavg.report.points import Point, baseline_of
 
-__all__ = ["rows_of", "write_page"]
+__all__ = ["COLUMNS", "rows_of", "write_page"]
+
+COLUMNS = (
+    "loss: cumulative, mean over seeds ± standard deviation once the difficulty of each seed is "
+    "taken out; accuracy: on each learner's last 100 samples; saved: against the periodic run that "
+    "sends most"
+)
+"""What the columns of `rows_of` mean."""
+TEXTS = 12
+"""Texts beside points, at most; more would cover each other, and are shown when pointed at."""
 
 MARK = {"color": "#888888", "width": 1, "dash": "dot"}
 DOT = 5
@@ -42,6 +51,7 @@ def write_page(
             _claims(verdicts),
             "<h2>Runs</h2>",
             _table(*rows_of(points)),
+            f'<p class="small">{html.escape(COLUMNS)}</p>',
             *(f'<h2>{html.escape(name)}</h2><div class="chart" id="chart{n}"></div>'
               for n, (name, _) in enumerate(charts)),
             *(f'<h2>{html.escape(caption)}</h2>'
@@ -146,8 +156,9 @@ def _figure(drawing: Drawing) -> go.Figure:
 
 
 def _add_chart(figure: go.Figure, chart: Chart) -> None:
+    roomy = sum(len(series.texts) for series in chart.series) <= TEXTS
     for series in chart.series:
-        figure.add_scatter(**_trace(series))
+        figure.add_scatter(**_trace(series, roomy))
     for name, look in (
         (chart.dots_mean, {"mode": "markers", "marker": {"color": "#888888", "size": DOT}}),
         (chart.marks_mean, {"mode": "lines", "line": MARK}),
@@ -163,7 +174,7 @@ def _add_chart(figure: go.Figure, chart: Chart) -> None:
         figure.update_layout({axis: settings})
 
 
-def _trace(series: Series) -> dict[str, Any]:
+def _trace(series: Series, roomy: bool) -> dict[str, Any]:
     colour = COLOURS[series.colour % len(COLOURS)]
     trace: dict[str, Any] = {"x": series.x, "y": series.y, "name": series.name}
     trace |= {"legendgroup": series.name}  # dots go with their line
@@ -178,7 +189,9 @@ def _trace(series: Series) -> dict[str, Any]:
         return trace | {"mode": "lines", "line": line}
     symbol = "circle-open" if series.hollow else "circle"
     trace |= {
-        "mode": "lines+markers" if series.joined else "markers",
+        "mode": "markers" + "+lines" * series.joined + "+text" * (roomy and bool(series.texts)),
+        "textposition": "top right",
+        "textfont": {"size": 10, "color": colour},
         "marker": {"color": colour, "size": 12 if series.hollow else 8, "symbol": symbol},
         "line": {"color": colour, "width": 1},
         "text": list(series.texts) or None,
@@ -213,13 +226,15 @@ th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem;
 .numbers td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .numbers td:not(:first-child), .numbers th:not(:first-child) { text-align: right; }
 .holds b { color: var(--good); } .fails b { color: var(--bad); } .open b { color: var(--open); }
+.small { font-size: 0.85rem; opacity: 0.8; }
 td b { white-space: nowrap; } img { max-width: 100%; }
 @media (max-width: 45rem) { .claims tr:first-child { display: none; }
   .claims tr { display: block; padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
   .claims td { display: block; border: 0; padding: 0.1rem 0; }
-  .claims td:nth-child(4)::before { content: "expected: "; }
+  .claims td:nth-child(1) { margin-right: 0.5em; font-weight: bold; }
+  .claims td:nth-child(4)::before { content: "expected: "; opacity: 0.7; }
+  .claims td:nth-child(5)::before { content: "measured: "; opacity: 0.7; }
   .claims td:nth-child(1), .claims td:nth-child(2) { display: inline; }
-  .claims td:nth-child(1) { padding-right: 0.4rem; }
   .wide img { max-width: none; width: 45rem; } }
 """
 
