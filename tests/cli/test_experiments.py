@@ -109,6 +109,19 @@ def test_an_interruption_says_how_to_go_on(monkeypatch, capsys, spec):
     assert "the same command goes on" in capsys.readouterr().err
 
 
+def test_an_error_in_code_of_ones_own_keeps_its_traceback(monkeypatch, capsys, spec, tmp_path):
+    (tmp_path / "my_nets.py").write_text("def make(width):\n    return width + 'a'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    arguments = ["dynavg", "run", str(spec), "--out", str(tmp_path), "--set", "model=my_nets:make"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--set", "model_settings={width = 3}"])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        main()
+    monkeypatch.setattr("sys.argv", [*arguments, "--set", "model_settings={wdth = 3}"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "unexpected keyword argument 'wdth'" in capsys.readouterr().err
+
+
 def test_tuning_writes_the_spec_with_the_value_found(spec, tmp_path):
     arguments = ["--budget", "1GB", "--learners", "2", "--rounds", "10", "--runs", "2"]
     told = json.loads(run("tune", spec, *arguments, "--out", tmp_path / "out", "--json").stdout)

@@ -50,3 +50,14 @@ def test_where_the_pictures_lay_makes_no_difference():
         record.spec.update(data={"kind": "mnist", "folder": folder})
     [point] = points(*made)
     assert (point.name, len(point.runs)) == ("periodic 1", 2)
+
+
+def test_of_many_differences_a_name_has_only_what_tells_apart():
+    made = [run(1.0, 1, kind="periodic", every=1) for _ in range(3)]
+    for n, record in enumerate(made):
+        record.spec.update(a=n > 0, b=n, c=n, d=n)
+    assert [point.name for point in points(*made)] == [
+        "periodic 1, a=False, b=0",
+        "periodic 1, a=True, b=1",
+        "periodic 1, a=True, b=2",
+    ]

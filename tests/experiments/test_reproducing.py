@@ -1,6 +1,7 @@
 """From a plan to verdicts and a report; nothing is done twice, nothing is lost."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -116,6 +117,16 @@ def test_a_report_on_runs_found_by_any_of_their_folders(tmp_path):
     assert "again &amp; &lt;more&gt;" in page
     with pytest.raises(FileNotFoundError, match="holds no finished run"):
         finished_runs([tmp_path / "nowhere"])
+
+
+def test_a_report_still_finds_its_runs_from_elsewhere_and_after_a_move(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_spec(tiny.spec(), Path("out"), name="tiny", progress=False)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(finished_runs([tmp_path / "out" / "tiny"])) == 2
+    (tmp_path / "out").rename(tmp_path / "moved")
+    assert len(finished_runs([tmp_path / "moved" / "tiny"])) == 2
 
 
 def test_a_page_needs_no_network_and_shows_claims_on_top(tmp_path):

@@ -63,6 +63,7 @@ def test_runs_of_a_seed_share_init_data_and_drifts():
         ("data", "'cifar'", "data"),
         ("rounds", "0", "rounds: Input should be greater than 0"),
         ("rounds", "", "is no TOML"),
+        ("seeds", "3", "seeds: Input should be a list"),
         ("operators", "['dynamik']", "kind 'dynamik' is no operator; allowed are serial, "),
         ("operators", "[{kind = 'dynamic', delta = -1}]", "delta"),
         ("operators", "[{kind = 'periodic', evry = 2}]", "periodic has no setting 'evry'"),
@@ -89,6 +90,11 @@ def test_overrides_lie_over_the_file(written):
     spec = load(written(), ["optimizer.lr=0.7", "rounds=3", "operators.1.every=5", "seeds=[9]"])
     assert (spec.optimizer["lr"], spec.rounds, spec.seeds) == (0.7, 3, (9,))
     assert spec.operators[1]["every"] == 5
+
+
+def test_an_optimizer_without_a_kind_is_the_default_with_other_settings(written):
+    without = load(written(optimizer="{momentum = 0.5}"), ["optimizer.lr=0.7"])
+    assert without.optimizer == {"kind": "SGD", "lr": 0.7, "momentum": 0.5}
 
 
 @pytest.mark.parametrize(

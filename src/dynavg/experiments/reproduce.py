@@ -172,8 +172,17 @@ def _run_folders(path: Path) -> list[Path]:
         return [path]
     result = path / RESULT
     if result.is_file():
-        return [Path(run["folder"]) for run in json.loads(result.read_text())["runs"]]
+        runs = json.loads(result.read_text(encoding="utf-8"))["runs"]
+        return [_found(Path(run["folder"]), path) for run in runs]
     return sorted(one.parent for one in path.glob("*/summary.json")) or [path]
+
+
+def _found(folder: Path, report: Path) -> Path:
+    """A run's folder as a report names it, which is relative to where the command was given; or
+    else in the store beside the report, if both were moved or one has gone elsewhere.
+    """
+    beside = report.parent / RUNS / folder.name
+    return beside if not folder.exists() and beside.exists() else folder
 
 
 def _usual(points: Sequence[Point]) -> list[Drawing]:

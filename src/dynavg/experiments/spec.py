@@ -94,6 +94,15 @@ def _has_kind(value: Settings) -> Settings:
     return value
 
 
+SGD: Settings = {"kind": "SGD", "lr": 0.1}
+"""What learns where a spec says nothing else."""
+
+
+def _or_sgd(value: object) -> object:
+    """A table without a kind changes the default."""
+    return SGD | value if isinstance(value, dict) and "kind" not in value else value
+
+
 Kind = Annotated[Settings, BeforeValidator(_by_kind), AfterValidator(_has_kind)]
 
 
@@ -131,7 +140,7 @@ class Setting(_Strict):
     model_settings: Settings = Field(default_factory=dict)
     loss: str = "cross_entropy"
     metric: str | None = None
-    optimizer: Kind = Field(default_factory=lambda: {"kind": "SGD", "lr": 0.1})
+    optimizer: Annotated[Kind, BeforeValidator(_or_sgd)] = Field(default_factory=lambda: dict(SGD))
     scheduler: Kind | None = None
     learners: PositiveInt
     batch_size: PositiveInt | tuple[PositiveInt, ...] = 10

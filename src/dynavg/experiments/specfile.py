@@ -88,6 +88,7 @@ def _told(error: dict[str, Any]) -> str:
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
+        message = message.replace("a valid tuple", "a list")  # TOML knows no tuples
         return f"{path}: {message}" if path else message
     key = str(error["loc"][-1])
     known = _known_keys(error["loc"][:-1])

@@ -19,6 +19,9 @@ __all__ = ["Curves", "Point", "baseline_of", "chosen", "curves_of", "points_of",
 
 Floats = NDArray[np.float64]
 
+FEW = 3
+"""Differences between settings that a name can take in."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
@@ -101,7 +104,7 @@ def points_of(records: Iterable[Record]) -> list[Point]:
 
 def _names(runs: Sequence[Record]) -> list[str]:
     """What each run is called. Where those of one kind have different settings of which their
-    names say nothing, as runs of different specs do, what differs is added.
+    names say nothing, as runs of different specs do, what tells them apart is added.
     """
     names = [str(run.spec.get("name") or run.folder.name) for run in runs]
     groups: dict[tuple[str, str], list[int]] = {}
@@ -110,12 +113,28 @@ def _names(runs: Sequence[Record]) -> list[str]:
         groups.setdefault(alike, []).append(place)
     for places in groups.values():
         settings = {place: _flat(_setting(runs[place].spec)) for place in places}
-        paths = dict.fromkeys(path for one in settings.values() for path in one)
-        apart = [p for p in paths if len({repr(one.get(p)) for one in settings.values()}) > 1]
+        paths = _telling(list(settings.values()))
         for place, setting in settings.items():
-            told = [f"{path.rpartition('.')[2]}={setting.get(path)}" for path in apart]
+            told = [f"{p.rpartition('.')[2]}={setting[p]}" for p in paths if p in setting]
             names[place] = ", ".join([names[place], *told])
     return names
+
+
+def _telling(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The paths in which settings differ; of many, only as many as tell the settings apart."""
+
+    def kinds(paths: Sequence[str]) -> int:
+        return len({repr([one.get(path) for path in paths]) for one in settings})
+
+    every = list(dict.fromkeys(path for one in settings for path in one))
+    apart = [path for path in every if kinds([path]) > 1]
+    if len(apart) <= FEW:
+        return apart
+    chosen: list[str] = []
+    for path in apart:
+        if kinds([*chosen, path]) > kinds(chosen):
+            chosen.append(path)
+    return chosen
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
