@@ -2,6 +2,7 @@
 
 import pytest
 
+from dynavg.report.page import rows_of
 from tests.experiments.made_up import diverged, points, run
 
 
@@ -61,3 +62,12 @@ def test_of_many_differences_a_name_has_only_what_tells_apart():
         "periodic 1, a=True, b=1",
         "periodic 1, a=True, b=2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "saved"), [(1000, "0%"), (130, "87%"), (4, "99.6%"), (0.01, "99.9%"), (0, "100%")]
+)
+def test_only_what_sends_nothing_saves_everything(sent, saved):
+    made = [run(1.0, 1000, kind="periodic", every=1), run(1.0, sent, kind="dynamic", delta=1)]
+    headings, rows = rows_of(points(*made))
+    assert rows[1][headings.index("saved")] == saved

@@ -131,7 +131,7 @@ def each_is_beaten(periodic: Sequence[Point], dynamic: Sequence[Point]) -> Findi
             lines.append(f"{point.name}: loss {point.loss:.4g}, no dynamic as good")
         else:
             lines.append(
-                f"{point.name}: loss {point.loss:.4g}; {best.name}: {best.loss:.4g} with "
+                f"{point.name}: loss {point.loss:.4g}, {best.name}: {best.loss:.4g} with "
                 f"{best.bytes / point.bytes:.0%} of the bytes"
             )
     return Finding(holds, "; ".join(lines))

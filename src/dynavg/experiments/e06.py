@@ -35,18 +35,22 @@ WINDOW = 15
 """Rounds after a drift, and before the next, whose bytes are compared."""
 SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"learners": 4, "rounds": 40},
-    "quick": {"learners": 50, "rounds": 500},
+    "quick": {"learners": 30, "rounds": 500},
     "full": {"learners": 100, "rounds": 500},
 }
-SEEDS = {"smoke": (0,), "quick": (0, 1, 2), "full": (0, 1, 2, 3, 4)}
+WIDER: dict[Scale, list[float]] = {
+    "smoke": [],
+    "quick": geometric(0.003, 30, 13),
+    "full": geometric(0.003, 30, 17),
+}
+SEEDS = {"smoke": (0,), "quick": (0, 1), "full": (0, 1, 2, 3, 4)}
 
 
 def plan(scale: Scale) -> list[Spec]:
     """Periodic and dynamic, none, and serial."""
-    wider = [] if scale == "smoke" else geometric(0.003, 30, 17)
     operators: list[Settings | str] = [
         {"kind": "periodic", "every": [1, 2, 4]},
-        {"kind": "dynamic", "delta": sorted({*PUBLISHED, *wider}), "every": 1},
+        {"kind": "dynamic", "delta": sorted({*PUBLISHED, *WIDER[scale]}), "every": 1},
         "nosync",
         "serial",
     ]

@@ -1,6 +1,7 @@
 """Finished runs handed on to TensorBoard and MLflow, from their records."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from dynavg.records import Record
 from dynavg.report.points import curves_of
 
 __all__ = ["trackers"]
+
+TAG = "dynavg.run"
+"""By which MLflow knows a run that it has already."""
+BATCH = 1000
+"""Numbers that MLflow takes at once."""
 
 Track = Callable[[Record], None]
 
@@ -48,23 +54,31 @@ def _mlflow() -> Track:
         raise ImportError("--mlflow wants an extra: pip install 'dynavg[tracking]'") from None
 
     def track(run: Record) -> None:
-        with mlflow.start_run(run_name=run.folder.name):
+        name = run.folder.name
+        known = f"tags.`{TAG}` = '{name}' and attributes.status = 'FINISHED'"
+        if mlflow.search_runs(filter_string=known, max_results=1, output_format="list"):
+            return
+        client, now = mlflow.MlflowClient(), int(time.time() * 1000)
+        with mlflow.start_run(run_name=name, tags={TAG: name}) as active:
             mlflow.log_params({key: str(value)[:500] for key, value in run.spec.items()})
-            for name, value, round in _series(run):
-                mlflow.log_metric(name, value, step=round)
+            metrics = [mlflow.entities.Metric(of, value, now, at) for of, value, at in _series(run)]
+            for first in range(0, len(metrics), BATCH):
+                client.log_batch(active.info.run_id, metrics=metrics[first : first + BATCH])
             mlflow.log_artifacts(str(run.folder))
 
     return track
 
 
 def _series(run: Record) -> Iterator[tuple[str, float, int]]:
-    """(name, value, round) of what a run did over time; nothing of one that diverged."""
+    """(name, value, round) of what a run did over time; nothing of one that diverged. MLflow takes
+    letters, digits and `_-. :/` in names.
+    """
     if "diverged" in run.summary:
         return
     curves = curves_of(run)
     for round, (loss, sent) in enumerate(zip(curves.loss, curves.bytes, strict=True), start=1):
-        yield "loss per learner, cumulative", float(loss), round
-        yield "bytes, cumulative", float(sent), round
+        yield "cumulative loss per learner", float(loss), round
+        yield "cumulative bytes", float(sent), round
     for check in run.checks.iter_rows(named=True):
         yield "violations", float(check["violations"]), int(check["round"])
     for held_out in run.evaluations.iter_rows(named=True):

@@ -97,9 +97,14 @@ def _row(point: Point, baseline: Point | None) -> list[str]:
         f"{point.loss:.5g}{spread}",
         "" if math.isnan(accuracy) else f"{accuracy:.4f}",
         readable_bytes(point.bytes),
-        f"{1 - point.bytes / compared.bytes:.0%}" if compared else "",
+        _share(1 - point.bytes / compared.bytes) if compared else "",
         f"{point.mean('seconds'):.0f}",
     ]
+
+
+def _share(saved: float) -> str:
+    """Only what sends nothing saves 100 %."""
+    return f"{min(saved, 0.999):.1%}" if 0.99 < saved < 1 else f"{saved:.0%}"
 
 
 def _claims(verdicts: Sequence[Mapping[str, Any]]) -> str:
@@ -226,6 +231,7 @@ th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem;
 .numbers td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .numbers td:not(:first-child), .numbers th:not(:first-child) { text-align: right; }
 .holds b { color: var(--good); } .fails b { color: var(--bad); } .open b { color: var(--open); }
+@media (min-width: 45rem) { .claims td:nth-child(5) { min-width: 20rem; } }
 .small { font-size: 0.85rem; opacity: 0.8; }
 td b { white-space: nowrap; } img { max-width: 100%; }
 @media (max-width: 45rem) { .claims tr:first-child { display: none; }
