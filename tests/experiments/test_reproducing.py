@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from safetensors.torch import load_file
 
+from dynavg import data
 from dynavg.experiments import running
 from dynavg.experiments.catalogue import NAMES, experiment_named
 from dynavg.experiments.reproduce import Order, finished_runs, report_on, reproduce, run_spec
@@ -92,6 +93,17 @@ def test_a_record_holds_all_there_is_to_know(tmp_path):
     loss = record.summary["loss_per_learner"]
     assert frames["rounds"]["loss"].cast(pl.Float64).sum() / 3 == pytest.approx(loss)
     assert load_file(record.folder / "model.safetensors")["weight"].shape == (1, 8)
+
+
+def test_a_record_has_the_best_classifiers_error_of_every_concept(tmp_path):
+    spec = tiny.spec(data={"kind": "drift", "d": 8, "drifts": [5, 9]}, seeds=[3]).runs()[0]
+    summary = running.run(spec, tmp_path / "run", progress=False).summary
+    streams = data.drift(1, 4, 3, d=8, drifts=(5, 9))
+    assert summary["first_bayes_error"] == streams.bayes_error(0)
+    assert summary["drifts"] == [
+        {"round": 5, "bayes_error": streams.bayes_error(1)},
+        {"round": 9, "bayes_error": streams.bayes_error(2)},
+    ]
 
 
 def test_a_diverged_run_is_over_and_says_where(tmp_path):

@@ -58,6 +58,17 @@ def test_loss_takes_the_largest_delta_within_and_budget_the_smallest(tmp_path):
     assert {t.record.spec["seed"] for t in tight.trials} == {1}, "a seed that the spec has not"
 
 
+def test_the_search_ends_where_nobody_speaks_or_everybody_does(tmp_path):
+    spec = tiny.spec(rounds=40)
+    silent = tune(spec, Loss(100.0), tmp_path)
+    assert [trial.bytes == 0 for trial in silent.trials][-2:] == [False, True]
+    assert silent.delta == silent.trials[-1].delta
+    loud = tune(spec, Budget(1e12), tmp_path)
+    full = [trial.bytes >= loud.periodic.bytes for trial in loud.trials]
+    assert full[-2:] == [False, True]
+    assert loud.delta == loud.trials[-1].delta
+
+
 def test_bytes_are_those_of_the_whole_run(tmp_path):
     spec = tiny.spec(learners=6, rounds=60)
     found = tune(spec, Budget(1e9), tmp_path, learners=3, rounds=20, most=1)

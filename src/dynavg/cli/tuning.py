@@ -68,6 +68,9 @@ def tune(
         print_json({"delta": found.delta, "spec": str(written), **outcome.as_dict()})
         return
     Console().print(_table(found))
+    [chosen] = [trial for trial in found.trials if trial.delta == found.delta]
+    if goal.exhausted(chosen, found.periodic):
+        typer.echo("The goal asks for no balance: beyond this Δ the short runs do not change.")
     typer.echo(f"Δ = {found.delta:g}: {goal}\nspec: {written}\nreport: {outcome.page}")
 
 

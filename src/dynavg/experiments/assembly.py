@@ -13,7 +13,7 @@ from dynavg import data, models
 from dynavg.data import Pictures, Streams
 from dynavg.experiments.spec import DriftData, OwnData, PictureData, RunSpec, Settings, Shift
 
-__all__ = ["arguments_of", "drifts_of", "imported"]
+__all__ = ["arguments_of", "concepts_of", "imported"]
 
 
 def arguments_of(spec: RunSpec) -> dict[str, Any]:
@@ -55,16 +55,19 @@ def arguments_of(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def drifts_of(streams: object, rounds: int) -> list[dict[str, float]]:
-    """The drifts of a run's data: their rounds, and the best classifier's error if it is known."""
+def concepts_of(streams: object, rounds: int) -> dict[str, Any]:
+    """The drifts of a run's data with their rounds; and the best classifier's error, at first and
+    after each drift, if it is known.
+    """
     if hasattr(streams, "segments"):
-        return [
+        first, *drifts = (
             {"round": segment.round, "bayes_error": segment.bayes_error}
             for segment in streams.segments(rounds)
-        ][1:]
+        )
+        return {"first_bayes_error": first["bayes_error"], "drifts": drifts}
     if hasattr(streams, "drift_rounds"):
-        return [{"round": round} for round in streams.drift_rounds(rounds)]
-    return []
+        return {"drifts": [{"round": round} for round in streams.drift_rounds(rounds)]}
+    return {"drifts": []}
 
 
 def imported(path: str, where: str) -> Any:

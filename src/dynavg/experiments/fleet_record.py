@@ -9,7 +9,7 @@ from dynavg.engines.fleet import folder as folders
 from dynavg.engines.fleet.folder import Fleet
 from dynavg.engines.fleet.gathering import gather, read_book
 from dynavg.engines.fleet.task import Task
-from dynavg.experiments.assembly import drifts_of
+from dynavg.experiments.assembly import concepts_of
 from dynavg.experiments.fleet_task import SPEC_FILE, one_run
 from dynavg.experiments.running import circumstances, keep
 from dynavg.experiments.specfile import load
@@ -34,7 +34,7 @@ def record(folder: Path, out: Path | None = None) -> records.Record | None:
     book = read_book(fleet.config)
     result = gather(fleet.config, task)
     facts = {
-        "drifts": drifts_of(task.streams, result.rounds),
+        **concepts_of(task.streams, result.rounds),
         "machine": circumstances(),
         "fleet": {
             "pace": fleet.config.pace,

@@ -19,7 +19,7 @@ from dynavg import records
 from dynavg.engines.api import serial, simulate
 from dynavg.engines.history import DivergedError
 from dynavg.engines.result import Result
-from dynavg.experiments.assembly import arguments_of, drifts_of
+from dynavg.experiments.assembly import arguments_of, concepts_of
 from dynavg.experiments.spec import RunSpec, operator_of
 from dynavg.protocol.ledger import View
 from dynavg.records import Record
@@ -71,10 +71,7 @@ def run(
     """Do the run in its folder, or go on with it where it stopped."""
     start = time.perf_counter()
     arguments = arguments_of(spec)
-    facts: dict[str, Any] = {
-        "drifts": drifts_of(arguments["streams"], spec.rounds),
-        "machine": circumstances(),
-    }
+    facts = concepts_of(arguments["streams"], spec.rounds) | {"machine": circumstances()}
     checkpoint = folder / CHECKPOINT
     arguments |= {
         "checkpoint": checkpoint,

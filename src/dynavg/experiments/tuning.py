@@ -48,6 +48,10 @@ class Loss:
         """Whether it is good enough."""
         return trial.loss <= (1 + self.above) * periodic.loss
 
+    def exhausted(self, trial: Trial, periodic: Trial) -> bool:
+        """Whether a larger Δ changes nothing: nobody speaks."""
+        return not trial.bytes
+
     def __str__(self) -> str:
         return f"loss at most {self.above:.1%} above periodic averaging's"
 
@@ -62,6 +66,10 @@ class Budget:
     def met(self, trial: Trial, periodic: Trial) -> bool:
         """Whether it is good enough."""
         return trial.bytes <= self.bytes
+
+    def exhausted(self, trial: Trial, periodic: Trial) -> bool:
+        """Whether a smaller Δ changes nothing: everybody speaks at every check."""
+        return trial.bytes >= periodic.bytes
 
     def __str__(self) -> str:
         return f"at most {self.bytes:,.0f} bytes"
@@ -146,7 +154,10 @@ def tune(
         trials.append(tried(settings | {"delta": delta}))
         return goal.met(trials[-1], periodic)
 
-    found = _boundary(good, _start(dynamic["delta"]), goal.larger_is_better, most)
+    def exhausted() -> bool:
+        return goal.exhausted(trials[-1], periodic)
+
+    found = _boundary(good, _start(dynamic["delta"]), goal.larger_is_better, most, exhausted)
     if found is None:
         tried_deltas = sorted(trial.delta for trial in trials)
         raise SpecError(
@@ -175,9 +186,14 @@ def _start(deltas: float | Sequence[float]) -> float:
 
 
 def _boundary(
-    good: Callable[[float], bool], start: float, larger_is_better: bool, most: int
+    good: Callable[[float], bool],
+    start: float,
+    larger_is_better: bool,
+    most: int,
+    exhausted: Callable[[], bool] = lambda: False,
 ) -> float | None:
     """The largest (or smallest) Δ that is good, as far as `most` questions tell; None if none was.
+    Where the one last asked about was good and `exhausted`, those beyond are no different.
 
     >>> _boundary(lambda delta: delta < 10, 1.0, True, 12)
     9.51
@@ -192,6 +208,8 @@ def _boundary(
         asked += 1
         if good(delta):
             best = delta
+            if worst is None and exhausted():
+                break
         else:
             worst = delta
         if best is None:
