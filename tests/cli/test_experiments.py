@@ -6,11 +6,13 @@ import pytest
 from typer.testing import CliRunner
 
 from dynavg.cli import app, experimenting, main
+from dynavg.cli.datasets import LOADERS
 from dynavg.experiments.claims import Claim, Finding
 from dynavg.experiments.experiment import Experiment
 from dynavg.experiments.running import StoppedError
 from dynavg.report.charts import front
 from tests.experiments import tiny
+from tests.experiments.conftest import small_pictures
 
 SPEC = """
 title = "three learners"
@@ -128,6 +130,30 @@ def test_tuning_writes_the_spec_with_the_value_found(spec, tmp_path):
     tuned = tmp_path / "my.tuned.toml"
     assert f"delta = {told['delta']}" in tuned.read_text()
     run("run", tuned, "--out", tmp_path / "out", "--set", "rounds=3")
+
+
+def test_the_two_readings_of_drift_differ(tmp_path):
+    def drifts(reading):
+        told = run("data", "show", "drift", "--drift-per", reading, "--rounds", 4000,
+                   "--out", tmp_path, "--json")  # fmt: skip
+        return [segment["round"] for segment in json.loads(told.stdout)["segments"]]
+
+    batches, samples = drifts("batch_round"), drifts("sample_round")
+    # The same ticks, of which a round has ten where each sample is one.
+    earlier = [(tick - 1) // 10 + 1 for tick in batches]
+    assert len(batches) > 2
+    assert samples[: len(batches)] == earlier
+    assert len(samples) > 5 * len(batches)
+
+
+def test_pictures_are_fetched_into_a_folder_of_ones_own(monkeypatch, tmp_path):
+    def fetched(folder=None, *, cache=None):
+        assert (folder, cache) == (None, tmp_path)
+        return small_pictures()
+
+    monkeypatch.setitem(LOADERS, "mnist", fetched)
+    [told] = json.loads(run("data", "fetch", "mnist", "--out", tmp_path, "--json").stdout)
+    assert (told["pictures"], told["folder"]) == (600, str(tmp_path / "mnist"))
 
 
 def test_a_dataset_is_described_and_drawn(tmp_path):

@@ -64,4 +64,6 @@ def _in_own_code(error: BaseException) -> bool:
 
 
 def _say(message: str) -> None:
-    Console(stderr=True).print(f"dynavg: {message}", style="red", highlight=False, markup=False)
+    Console(stderr=True).print(
+        f"dynavg: {message}", style="red", highlight=False, markup=False, soft_wrap=True
+    )

@@ -53,7 +53,11 @@ def teller(
         left = progress.total - progress.done
         reckoned = left * (time.monotonic() - start) / fresh if fresh else 0
         rest = f"; {_duration(reckoned)} left at most" if left and reckoned >= 1 else ""
-        console.print(f"{progress.done}/{progress.total}  {_said(progress)}{rest}", highlight=False)
+        console.print(
+            f"{progress.done}/{progress.total}  {_said(progress)}{rest}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
     return tell
 
