@@ -34,8 +34,8 @@ def test_an_experiment_runs_is_judged_and_drawn(name, tmp_path, pictures):
 def test_a_page_says_how_large_its_runs_are(tmp_path):
     outcome = reproduce(Order(experiment_named("E2"), "smoke", only_finished=True), tmp_path)
     page = outcome.page.read_text(encoding="utf-8")
-    assert "This is the scale smoke: 3 learners, 60 rounds, seed 0." in page
-    assert "The text above tells of the full one." in page
+    assert "Scale smoke: 3 learners a run, 60 rounds, seed 0." in page
+    assert "The text above tells of the full scale." in page
 
 
 def test_finished_runs_are_not_done_again(tmp_path):

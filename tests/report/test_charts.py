@@ -114,3 +114,12 @@ def test_the_pages_legend_explains_each_sign_once(tmp_path, sign):
     page = write_page(tmp_path / "page.html", "title", "", (), (), charts[:1])
     figures = page.read_text(encoding="utf-8").rpartition("const figures = ")[2]
     assert figures.count(f'"name":"{sign}"') == 1
+
+
+def test_texts_on_a_page_do_not_cover_each_other(tmp_path):
+    alike = [run(100.0, 1000.0, kind="dynamic", delta=n) for n in (1, 2)]
+    far = run(50.0, 9000.0, kind="dynamic", delta=3)
+    page = write_page(tmp_path / "page.html", "title", "", (), (), front(points(*alike, far)))
+    figures = page.read_text(encoding="utf-8").rpartition("const figures = ")[2]
+    assert '"hovertext":["1","2","3"]' in figures
+    assert '"text":["1","","3"]' in figures

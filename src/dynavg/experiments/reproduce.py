@@ -110,7 +110,7 @@ def reproduce(
         "overrides": list(order.overrides),
         "missing_runs": len(specs) - len(found),
     }
-    notes = [experiment.shows, _sizes(order.scale, specs)]
+    notes = [experiment.shows, _sizes(order, specs)]
     notes += [f"Changed with --set: {', '.join(order.overrides)}."] if order.overrides else []
     notes += [f"{facts['missing_runs']} runs are not there yet."] if facts["missing_runs"] else []
     report = Report(
@@ -124,16 +124,18 @@ def reproduce(
     return _published(out / f"{experiment.id}-{order.scale}", report, verdicts, facts)
 
 
-def _sizes(scale: Scale, specs: Sequence[RunSpec]) -> str:
+def _sizes(order: Order, specs: Sequence[RunSpec]) -> str:
     """The scale in numbers: what an experiment says of itself is its full one."""
+    full = {run.key for run in Order(order.experiment, "full").runs()}
     learners, rounds, seeds = (
         sorted({getattr(spec, name) for spec in specs}) for name in ("learners", "rounds", "seed")
     )
     told = (
-        f"This is the scale {scale}: {_listed(learners)} learners, {_listed(rounds)} rounds, "
+        f"Scale {order.scale}: {_listed(learners)} learners a run, {_listed(rounds)} rounds, "
         f"{'seed' if len(seeds) == 1 else 'seeds'} {_listed(seeds)}."
     )
-    return told if scale == "full" else f"{told} The text above tells of the full one."
+    smaller = order.scale != "full" and {run.key for run in specs} != full
+    return f"{told} The text above tells of the full scale." if smaller else told
 
 
 def _listed(numbers: Sequence[int]) -> str:

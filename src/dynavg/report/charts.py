@@ -5,6 +5,7 @@ A chart is made from points (runs over seeds) and drawn twice: for print (`drawi
 since seeds drift at different times; the title names it where there are several.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def front(points: Sequence[Point], published: Sequence[float] = (), of: str = ""
         if theirs and len(theirs) < len(own):
             series.append(_of_points("Δ of the paper", theirs, colour, hollow=True))
     title = "Cumulative loss against communication (less is better on both axes)"
-    name = "front" + "".join(letter if letter.isalnum() else "-" for letter in of and f" {of}")
+    name = "-".join(["front", *re.findall(r"\w+", of)])
     x, y = "bytes sent", "cumulative loss per learner"
     return [Chart(name, f"{of}: {title}" if of else title, x, y, tuple(series), x_unit="bytes")]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
@@ -22,8 +23,8 @@ COLUMNS = (
     "sends most"
 )
 """What the columns of `rows_of` mean."""
-TEXTS = 12
-"""Texts beside points, at most; more would cover each other, and are shown when pointed at."""
+TEXT = 0.12, 0.06
+"""Width and height of a text beside a point, as shares of the ranges of x and y."""
 
 MARK = {"color": "#888888", "width": 1, "dash": "dot"}
 DOT = 5
@@ -161,9 +162,9 @@ def _figure(drawing: Drawing) -> go.Figure:
 
 
 def _add_chart(figure: go.Figure, chart: Chart) -> None:
-    roomy = sum(len(series.texts) for series in chart.series) <= TEXTS
+    texts = _texts(chart)
     for series in chart.series:
-        figure.add_scatter(**_trace(series, roomy))
+        figure.add_scatter(**_trace(series, texts))
     for name, look in (
         (chart.dots_mean, {"mode": "markers", "marker": {"color": "#888888", "size": DOT}}),
         (chart.marks_mean, {"mode": "lines", "line": MARK}),
@@ -179,7 +180,29 @@ def _add_chart(figure: go.Figure, chart: Chart) -> None:
         figure.update_layout({axis: settings})
 
 
-def _trace(series: Series, roomy: bool) -> dict[str, Any]:
+_Texts = list[tuple[float, float, str]]
+
+
+def _texts(chart: Chart) -> _Texts:
+    """What stands beside which points: as much as does not cover each other. The rest is shown
+    when pointed at.
+    """
+    points = [
+        (x, y, text)
+        for series in chart.series
+        for x, y, text in zip(series.x, series.y, series.texts, strict=False)
+    ]
+    if not points:
+        return []
+    width, height = (float(np.ptp([point[axis] for point in points])) or 1.0 for axis in (0, 1))
+    chosen: _Texts = []
+    for x, y, text in points:
+        if all(abs(x - u) > TEXT[0] * width or abs(y - v) > TEXT[1] * height for u, v, _ in chosen):
+            chosen.append((x, y, text))
+    return chosen
+
+
+def _trace(series: Series, texts: _Texts) -> dict[str, Any]:
     colour = COLOURS[series.colour % len(COLOURS)]
     trace: dict[str, Any] = {"x": series.x, "y": series.y, "name": series.name}
     trace |= {"legendgroup": series.name}  # dots go with their line
@@ -194,12 +217,16 @@ def _trace(series: Series, roomy: bool) -> dict[str, Any]:
         return trace | {"mode": "lines", "line": line}
     symbol = "circle-open" if series.hollow else "circle"
     trace |= {
-        "mode": "markers" + "+lines" * series.joined + "+text" * (roomy and bool(series.texts)),
+        "mode": "markers" + "+lines" * series.joined + "+text" * bool(series.texts),
         "textposition": "top right",
         "textfont": {"size": 10, "color": colour},
         "marker": {"color": colour, "size": 12 if series.hollow else 8, "symbol": symbol},
         "line": {"color": colour, "width": 1},
-        "text": list(series.texts) or None,
+        "text": [
+            at[2] if at in texts else ""
+            for at in zip(series.x, series.y, series.texts, strict=False)
+        ],
+        "hovertext": list(series.texts) or None,
     }
     if series.spread is not None and series.spread.any():
         trace["error_y"] = {"type": "data", "array": series.spread, "thickness": 1}
