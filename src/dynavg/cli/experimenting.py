@@ -58,7 +58,10 @@ def run(
 
 
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help=f"One of {', '.join(NAMES)}.", autocompletion=lambda: list(NAMES)),
+    ],
     scale: Annotated[
         Scale,
         typer.Option(help="smoke: seconds, decides nothing; quick: minutes; full: the paper's."),
