@@ -180,12 +180,12 @@ def _add_chart(figure: go.Figure, chart: Chart) -> None:
         figure.update_layout({axis: settings})
 
 
-_Texts = list[tuple[float, float, str]]
+_Texts = dict[tuple[float, float, str], str]
 
 
 def _texts(chart: Chart) -> _Texts:
-    """What stands beside which points: as much as does not cover each other. The rest is shown
-    when pointed at.
+    """On which side of which points their texts stand: as many as do not cover each other, and
+    inwards at the right edge. The rest is shown when pointed at.
     """
     points = [
         (x, y, text)
@@ -193,12 +193,13 @@ def _texts(chart: Chart) -> _Texts:
         for x, y, text in zip(series.x, series.y, series.texts, strict=False)
     ]
     if not points:
-        return []
+        return {}
     width, height = (float(np.ptp([point[axis] for point in points])) or 1.0 for axis in (0, 1))
-    chosen: _Texts = []
+    edge = max(x for x, *_ in points) - TEXT[0] * width
+    chosen: _Texts = {}
     for x, y, text in points:
         if all(abs(x - u) > TEXT[0] * width or abs(y - v) > TEXT[1] * height for u, v, _ in chosen):
-            chosen.append((x, y, text))
+            chosen[x, y, text] = "top left" if x > edge else "top right"
     return chosen
 
 
@@ -216,16 +217,14 @@ def _trace(series: Series, texts: _Texts) -> dict[str, Any]:
         line = {"color": colour, "width": 2, "shape": shape, "dash": dash}
         return trace | {"mode": "lines", "line": line}
     symbol = "circle-open" if series.hollow else "circle"
+    named = list(zip(series.x, series.y, series.texts, strict=False))
     trace |= {
         "mode": "markers" + "+lines" * series.joined + "+text" * bool(series.texts),
-        "textposition": "top right",
+        "textposition": [texts.get(point, "top right") for point in named] or None,
         "textfont": {"size": 10, "color": colour},
         "marker": {"color": colour, "size": 12 if series.hollow else 8, "symbol": symbol},
         "line": {"color": colour, "width": 1},
-        "text": [
-            at[2] if at in texts else ""
-            for at in zip(series.x, series.y, series.texts, strict=False)
-        ],
+        "text": [point[2] if point in texts else "" for point in named] or None,
         "hovertext": list(series.texts) or None,
     }
     if series.spread is not None and series.spread.any():
@@ -285,14 +284,15 @@ function draw() {
       ? Math.ceil(names.length / columns) : 0;
     const low = 60 + 20 * rows;
     const layout = Object.assign({}, figure.layout, {font: {color: ink, size: 13},
-      height: 390 + low, margin: Object.assign({}, figure.layout.margin, {b: low}),
+      width: place.clientWidth, height: 390 + low,
+      margin: Object.assign({}, figure.layout.margin, {b: low}),
       legend: {orientation: "h", font: {size: 12}, maxheight: 1, yref: "container", y: 0,
         yanchor: "bottom"},
       modebar: {bgcolor: "rgba(0,0,0,0)", color: line, activecolor: ink}});
     for (const axis of ["xaxis", "yaxis"])
       layout[axis] = Object.assign({}, layout[axis], {gridcolor: line, linecolor: line,
         zerolinecolor: line});
-    Plotly.react("chart" + n, figure.data, layout, {responsive: true, displaylogo: false,
+    Plotly.react("chart" + n, figure.data, layout, {displaylogo: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]});
   });
 }
