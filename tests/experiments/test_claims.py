@@ -42,6 +42,15 @@ def test_seeds_are_averaged_before_they_are_compared():
     assert beaten(PERIODIC, dynamic[0]).holds
 
 
+def test_what_is_measured_shows_the_spread_over_seeds():
+    runs = [run(loss, 1000, seed=s, kind="periodic", every=1) for s, loss in enumerate((90, 110))]
+    runs += [run(loss, 500, seed=s, kind="dynamic", delta=1) for s, loss in enumerate((95, 105))]
+    # The seeds' difficulties are 0.925 and 1.075: the means of 0.9, 0.95 and of 1.1, 1.05. What is
+    # left differs by 90 / 0.925 - 110 / 1.075 = 5.03, which is 3.6 times the root of 2.
+    told = beaten(*runs).measured
+    assert told == "periodic 1: loss 100 ± 3.6, dynamic 1: 100 ± 3.6 with 50% of the bytes"
+
+
 def test_a_diverged_run_beats_nothing():
     assert not beaten(PERIODIC, diverged(kind="dynamic", delta=1)).holds
 

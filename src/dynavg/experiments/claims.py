@@ -128,10 +128,15 @@ def each_is_beaten(periodic: Sequence[Point], dynamic: Sequence[Point]) -> Findi
         won = best is not None and best.bytes < point.bytes
         holds &= won
         if best is None:
-            lines.append(f"{point.name}: loss {point.loss:.4g}, no dynamic as good")
+            lines.append(f"{point.name}: loss {_loss(point)}, no dynamic as good")
         else:
             lines.append(
-                f"{point.name}: loss {point.loss:.4g}, {best.name}: {best.loss:.4g} with "
+                f"{point.name}: loss {_loss(point)}, {best.name}: {_loss(best)} with "
                 f"{best.bytes / point.bytes:.0%} of the bytes"
             )
     return Finding(holds, "; ".join(lines))
+
+
+def _loss(point: Point) -> str:
+    """With its spread, where there are seeds to tell it."""
+    return f"{point.loss:.4g} ± {point.spread:.2g}" if len(point.runs) > 1 else f"{point.loss:.4g}"
