@@ -87,7 +87,8 @@ def show(outcome: Outcome, as_json: bool) -> None:
         return
     console = Console()
     for verdict in outcome.verdicts:
-        console.print(f"{verdict.id}  {verdict.word}", style=STYLES[verdict.holds], end="")
+        style = STYLES[verdict.holds]
+        console.print(f"{verdict.id}  {verdict.word}", style=style, end="", highlight=False)
         console.print(f": {verdict.text}", highlight=False, markup=False)
         measured = verdict.measured.replace("; ", "\n" + " " * 14)
         console.print(f"    measured: {measured}", highlight=False, markup=False)
