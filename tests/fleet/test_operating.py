@@ -1,5 +1,6 @@
 """Folders, signals, metrics, logs, status, demo."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,10 +12,14 @@ from dynavg.engines.fleet.broker import free_port
 from dynavg.engines.fleet.config import FleetConfig
 from dynavg.engines.fleet.demo import WATCHED, demo
 from dynavg.engines.fleet.folder import init, load
+from dynavg.engines.fleet.journal import JOURNAL_FILE, entries_of
+from dynavg.engines.fleet.office import Office
+from dynavg.engines.fleet.post import NoBrokerError, Post
 from dynavg.engines.fleet.status import status
 from dynavg.engines.fleet.task import TaskSource
 from dynavg.fleet import init_from_spec, spec_of
 from tests.fleet.fleets import join_all, small_fleet, until
+from tests.fleet.nets import own_loops
 
 FACTORY = "tests.fleet.nets:own_loops"
 
@@ -51,6 +56,43 @@ def test_a_mistake_in_the_file_is_named_with_its_place(tmp_path):
 def test_a_factory_that_makes_no_task_is_refused():
     with pytest.raises(TypeError, match="must return a Task or a ModelTask"):
         TaskSource(factory="tests.fleet.nets:not_a_task").make_any()
+
+
+def test_a_coordinator_without_a_broker_says_so_and_leaves_its_journal_as_it_was(tmp_path):
+    """Twice: the first leaves nothing that keeps the second out."""
+    config = FleetConfig(
+        learners=1, folder=tmp_path, url=f"nats://127.0.0.1:{free_port()}", connect_seconds=0.5
+    )
+    for _ in range(2):
+        with pytest.raises(NoBrokerError, match="a NATS broker is wanted there"):
+            asyncio.run(Office(config, own_loops()).run())
+    assert entries_of(tmp_path / "coordinator" / JOURNAL_FILE) == ([], 0)
+
+
+def test_a_broker_that_stays_away_is_complained_of_once(caplog):
+    post = Post(FleetConfig(learners=1), "host-0", 100, lambda *_: None, lambda: None)
+
+    async def fail():
+        for port in (1, 1, 1, 2):
+            await post._on_error(ConnectionRefusedError(port))
+        await post._on_return()
+        await post._on_error(ConnectionRefusedError(2))
+
+    asyncio.run(fail())
+    assert [line.getMessage() for line in caplog.records] == [
+        *["broker error"] * 2,
+        "broker back",
+        "broker error",
+    ]
+
+
+@pytest.mark.slow
+def test_learners_that_are_done_do_not_wait_for_their_next_report(tmp_path):
+    """Their last word is a violation, so they are done when its answer has come."""
+    task = {"rounds": 3, "delta": 1e-12}
+    with small_fleet(tmp_path, 2, task, report_seconds=100.0, silence_seconds=300.0) as fleet:
+        processes = [fleet.coordinator(), *fleet.one_each()]
+        assert join_all(processes, 30.0) == [0] * 3
 
 
 @pytest.mark.slow

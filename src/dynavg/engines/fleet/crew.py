@@ -150,7 +150,10 @@ class Crew:
 
     def _work(self, line: Line) -> None:
         reported = time.monotonic()
-        while not self.stopping and not all(member.done for member in self.members.values()):
+        worked = True
+        while not self.stopping and any(self._present()):
+            if not worked:
+                self._hear(line.receive(self._patience(time.monotonic())))
             worked = False
             for member in self.members.values():
                 self._hear(line.receive() if line.has_news else ())
@@ -166,8 +169,6 @@ class Crew:
                     if member.seat.joined:
                         self._send(member, member.seat.report())
             self._mind_deadlines(now)
-            if not worked:
-                self._hear(line.receive(self._patience(now)))
 
     def _present(self) -> Iterable[Member]:
         return (member for member in self.members.values() if not member.done)
