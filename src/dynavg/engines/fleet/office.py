@@ -94,6 +94,12 @@ class Office:
         """Coordinate until all learners are done, or `stop` is called."""
         try:
             await self.post.open([up(self.config, "*")])
+            await self._coordinate()
+        finally:
+            self.journal.close()
+
+    async def _coordinate(self) -> None:
+        try:
             self._loop = asyncio.get_running_loop()
             self._in(self.attendance.look_seconds, self._miss_the_silent)
             self._in(INVITE_SECONDS, self._invite)
@@ -110,7 +116,6 @@ class Office:
             self.post.note_wire_bytes()
             self.minutes.end(self.post, self.carrier.small_talk)
             await self.post.close()
-            self.journal.close()
             self._loop = None
 
     def stop(self) -> bool:

@@ -192,8 +192,9 @@ class Post:
             self._hear(message.subject, whole)
 
     async def _on_error(self, error: Exception) -> None:
-        self._trouble = repr(error)
-        event(log, logging.WARNING, "broker error", why=self._trouble)
+        if (trouble := repr(error)) != self._trouble:  # nats-py tries again every second
+            self._trouble = trouble
+            event(log, logging.WARNING, "broker error", why=trouble)
 
     async def _on_loss(self) -> None:
         if not self._closing:
@@ -216,6 +217,7 @@ class Post:
                 return
 
     async def _on_return(self) -> None:
+        self._trouble = ""
         event(log, logging.WARNING, "broker back", url=self.config.url)
         self._returned()
 
