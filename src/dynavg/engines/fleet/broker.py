@@ -39,7 +39,7 @@ def broker_settings(config: FleetConfig, host: str, port: int) -> str:
         "max_payload": max(1024 * 1024, config.chunk_bytes),
         "max_pending": 1024 * 1024 * 1024,
         "write_deadline": "30s",
-        "ping_interval": f"{config.ping_seconds:g}s",
+        "ping_interval": f"{2 * config.ping_seconds:g}s",  # never to who pings by itself
         "max_control_line": 4096,
     }
     if config.credentials is not None:

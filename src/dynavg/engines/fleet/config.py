@@ -69,7 +69,7 @@ class FleetConfig(BaseModel):
     connect_seconds: float = Field(default=15.0, gt=0)
     report_seconds: float = Field(default=300.0, gt=0)
     silence_seconds: float = Field(default=1000.0, gt=0)
-    ping_seconds: float = Field(default=120.0, gt=0)
+    ping_seconds: float = Field(default=180.0, gt=0)
     metrics_port: int | None = Field(default=None, ge=0, lt=1 << 16)
     fail_at: dict[str, Annotated[str, Field(pattern=r"^[A-Z][A-Za-z]+:[1-9][0-9]*$")]] = Field(
         default_factory=dict
