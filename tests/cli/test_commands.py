@@ -38,6 +38,14 @@ def test_a_fleets_folder_is_made_and_asked(tmp_path):
     assert (facts["members"], facts["checks"], facts["bytes"]) == ([], 0, 0)
 
 
+def test_a_fleets_processes_get_certificates_for_the_learners_they_speak_for(tmp_path):
+    place = tmp_path / "field"
+    made = run(app, ["fleet", "init", str(place), "--learners", "5", "--together", "2"])
+    assert f"every process dynavg fleet learner {place} --id 0 --count 2" in made.stdout
+    hosts = json.loads((place / "fleet.json").read_text())["config"]["hosts"]
+    assert hosts == {"host-0": [0, 1], "host-2": [2, 3], "host-4": [4]}
+
+
 def test_version_is_the_packages():
     assert run(app, ["version"]).stdout.strip() == dynavg.__version__
 

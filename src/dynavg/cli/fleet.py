@@ -74,6 +74,9 @@ def init(
         str | None,
         typer.Option(help="Instead: import path of a function that returns a dynavg.fleet task."),
     ] = None,
+    together: Annotated[
+        int, typer.Option(min=1, help="Learners per process, and so per certificate.")
+    ] = 1,
     pace: Pace = "free",
     host: Annotated[str, typer.Option(help="Where the broker listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The broker's port.")] = 4222,
@@ -92,18 +95,23 @@ def init(
         raise typer.BadParameter("--task goes with --learners, and without --spec")
     chosen = fleet.spec_of(spec, learners)
     names = tuple(name or ("localhost", "127.0.0.1"))
-    config = fleet.FleetConfig.model_validate(
-        {"learners": learners or chosen.learners, "pace": pace}
-    )
+    m = learners or chosen.learners
+    config = fleet.FleetConfig.model_validate({"learners": m, "pace": pace})
+    hosts = [range(first, min(first + together, m)) for first in range(0, m, together)]
     if task is None:
-        made = fleet.init_from_spec(folder, chosen, config, host=host, port=port, reached_as=names)
+        made = fleet.init_from_spec(
+            folder, chosen, config, host=host, port=port, reached_as=names, hosts=hosts
+        )
     else:
         source = fleet.TaskSource(factory=task)
-        made = fleet.init(folder, config, source, host=host, port=port, reached_as=names)
+        made = fleet.init(
+            folder, config, source, host=host, port=port, reached_as=names, hosts=hosts
+        )
+    ids = "--id 0" if together == 1 else f"--id 0 --count {len(hosts[0])}"
     typer.echo(
-        f"{folder}: {made.config.learners} learners, broker at {made.config.url}\n"
+        f"{folder}: {m} learners, broker at {made.config.url}\n"
         f"next: dynavg fleet broker {folder}, dynavg fleet coordinator {folder}, and for every "
-        f"learner dynavg fleet learner {folder} --id 0"
+        f"{'learner' if together == 1 else 'process'} dynavg fleet learner {folder} {ids}"
     )
 
 
