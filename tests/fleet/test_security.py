@@ -1,11 +1,13 @@
 """Over mutual TLS the broker holds everyone to what is theirs."""
 
 import asyncio
+import json
 import shutil
 
 import nats
 import pytest
 
+from dynavg.engines.fleet.broker import BROKER_FILE, broker, free_port
 from dynavg.engines.fleet.certificates import Authority
 from dynavg.engines.fleet.control import Kind
 from dynavg.engines.fleet.line import Line
@@ -14,6 +16,7 @@ from dynavg.engines.fleet.subjects import down, up
 from tests.fleet.fleets import join_all, small_fleet, until
 from tests.fleet.rogue import MOST, Rogue
 
+FILES = {"cert": "certificate", "key": "key", "ca": "ca"}
 TASK = {"rounds": 400, "delta": 0.05, "every": 5}
 
 
@@ -117,6 +120,49 @@ def test_no_subject_but_its_own_is_open_to_a_learner(fleet):
     assert len([why for why in refused if "permissions violation for publish" in why]) == 4
     assert len([why for why in refused if "permissions violation for subscription" in why]) == 5
     assert len(refused) == 9
+
+
+@pytest.mark.slow
+def test_a_site_behind_a_leaf_node_may_do_what_its_certificate_may(fleet):
+    """The site's own server lets everybody do everything; the broker does not."""
+    config, port, open_port = fleet.config, free_port(), free_port()
+    file, site = fleet.folder / BROKER_FILE, fleet.folder / "site.conf"
+    settings = json.loads(file.read_text())
+    settings["leafnodes"] = {"host": "127.0.0.1", "port": port, "tls": settings["tls"]}
+    file.write_text(json.dumps(settings))
+    own = config.credentials / "host-1"
+    files = {f"{name}_file": f"{own}/{of}.pem" for name, of in FILES.items()}
+    remote = {"url": f"tls://localhost:{port}", "tls": files}
+    listens = {"host": "127.0.0.1", "port": open_port}
+    site.write_text(json.dumps(listens | {"leafnodes": {"remotes": [remote]}}))
+    fleet.restart_broker(pause=0.0)
+    heard = []
+
+    async def hear(message):
+        heard.append(message.subject)
+
+    async def talk():
+        there = await nats.connect(f"nats://127.0.0.1:{open_port}")
+        context = tls_context(config.credentials / "coordinator")
+        here = await nats.connect(config.url, tls=context)
+        await here.subscribe(up(config, "*"), cb=hear)
+        for subject in (down(config, 1), down(config, 0), down(config, "*")):
+            await there.subscribe(subject, cb=hear)
+        for _ in range(50):
+            for id in (0, 1, 2):
+                await there.publish(up(config, id), b"x")
+                await here.publish(down(config, id), b"x")
+            await there.flush()
+            await here.flush()
+            await asyncio.sleep(0.1)
+            if {up(config, 1), down(config, 1)} <= set(heard):
+                break
+        await there.close()
+        await here.close()
+
+    with broker(site, open_port):
+        asyncio.run(talk())
+    assert set(heard) == {up(config, 1), down(config, 1)}
 
 
 def test_keys_are_readable_by_their_owner_only(fleet):
