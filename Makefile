@@ -12,12 +12,13 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check fast format format-check lint types imports tests
+.PHONY: help run test check fast format format-check lint types imports tests soak
 
 help:
 	@echo 'make run      the main comparison (options: make run ARGS="...")'
 	@echo 'make test     the environment and everything that CI runs'
 	@echo 'make fast     the fast tests only'
+	@echo 'make soak     a fleet that is killed and cut off for minutes, with real deadlines'
 	@echo 'make format   format and repair what ruff can repair'
 	@echo 'make check    format-check, lint, types, imports, tests: each is a target, too'
 
@@ -48,10 +49,14 @@ imports: $(INSTALLED)
 # hypothesis draws the same examples every time, so a failure here is a failure there;
 # `make fast` draws new ones.
 tests: $(INSTALLED)
-	OMP_NUM_THREADS=1 $(PYTEST) -m "slow or not slow" --hypothesis-profile=ci --cov --cov-report=
+	OMP_NUM_THREADS=1 $(PYTEST) -m "not soak" --hypothesis-profile=ci --cov --cov-report=
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage report --fail-under=100 \
 		--include='src/dynavg/protocol/*,src/dynavg/operators/*'
+
+# Each test prints what it did and with which seed; -rA shows that, and then a line per test.
+soak: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(PYTEST) tests/fleet -m soak -v -rA --durations=0 $(ARGS)
 
 fast: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(PYTEST)

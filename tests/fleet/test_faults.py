@@ -15,6 +15,7 @@ from dynavg.engines.fleet.control import Kind
 from dynavg.engines.fleet.folder import load
 from dynavg.protocol.messages import MessageType
 from tests.fleet.fleets import join_all, small_fleet, until
+from tests.fleet.havoc import Havoc, kill
 from tests.fleet.proxy import Cable
 from tests.fleet.rogue import Rogue
 from tests.fleet.test_lockstep import simulated
@@ -25,11 +26,6 @@ FORKED = multiprocessing.get_context("forkserver")
 
 LONG = {"rounds": 1500, "delta": 0.05, "every": 5}
 SHORT = {"rounds": 12, "delta": 0.02, "every": 2, "seed": 3}
-
-
-def kill(process):
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
 
 
 @pytest.mark.parametrize("pace", ["free", "lockstep"])
@@ -103,7 +99,41 @@ def test_a_learner_killed_while_sending_leaves_nothing_behind(tmp_path):
         assert all(2 not in sum(check.stages, ()) for check in fleet.book().checks)
 
 
+@pytest.mark.parametrize("point", ["Trained:50", "Heard:4"])
+def test_a_learner_killed_in_the_middle_of_its_words_comes_back(point, tmp_path):
+    """Its connection is a thread of its own: what it has just said may be half under way."""
+    with small_fleet(tmp_path, 3, LONG, chunk_bytes=1024) as fleet:
+        fleet.set(fail_at={"host-2": point})
+        coordinator = fleet.coordinator()
+        learners = fleet.one_each()
+        assert join_all([learners.pop(2)]) == [-signal.SIGKILL]
+        fleet.set(fail_at={})
+        learners += fleet.learners(range(2, 3))
+        assert join_all([coordinator, *learners]) == [0] * 4
+        result = fleet.result()
+    assert result.losses.samples[2].count_nonzero() > 1000
+    assert bool(result.rows.isfinite().all())
+
+
+@pytest.mark.parametrize("pace", ["free", "lockstep"])
+def test_whoever_is_killed_at_random_moments_comes_back_and_all_go_on(pace, tmp_path):
+    task = LONG | {"rounds": 1_000_000}
+    with small_fleet(tmp_path, 3, task, pace=pace, chunk_bytes=1024) as fleet:
+        havoc = Havoc(fleet, seed=2)
+        until(lambda: fleet.saw("check"))
+        havoc.kill_for(5.0)
+        havoc.calm()
+        for process in havoc.processes:
+            process.terminate()
+        assert join_all(havoc.processes) == [0] * 4
+        assert min(havoc.deaths.values()) >= 1
+        assert bool(fleet.result().rows.isfinite().all())
+        assert all(fleet.config.learner_file(id).exists() for id in range(3))
+
+
 POINTS = [
+    "Joined:2",
+    "Refresh:1",
     "Violated:1",
     "CheckDue:1",
     "Query:1",
