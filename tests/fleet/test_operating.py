@@ -7,21 +7,30 @@ import signal
 import urllib.request
 
 import pytest
+from typer.testing import CliRunner
 
+from dynavg.cli import app
 from dynavg.engines.fleet.broker import free_port
 from dynavg.engines.fleet.config import FleetConfig
-from dynavg.engines.fleet.demo import WATCHED, demo
 from dynavg.engines.fleet.folder import init, load
 from dynavg.engines.fleet.journal import JOURNAL_FILE, entries_of
 from dynavg.engines.fleet.office import Office
 from dynavg.engines.fleet.post import NoBrokerError, Post
 from dynavg.engines.fleet.status import status
 from dynavg.engines.fleet.task import TaskSource
-from dynavg.fleet import init_from_spec, spec_of
-from tests.fleet.fleets import join_all, small_fleet, until
+from dynavg.experiments.specfile import to_toml
+from tests.fleet.fleets import join_all, small_fleet, small_spec, until
 from tests.fleet.nets import own_loops
 
 FACTORY = "tests.fleet.nets:own_loops"
+
+
+def typed(arguments):
+    """What `dynavg` prints for these words."""
+    done = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
 
 LONG = {"rounds": 100_000, "delta": 0.05, "every": 5}
 
@@ -140,16 +149,27 @@ def test_metrics_status_and_logs_tell_the_same_story(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_demo_ends_with_figures_for_json(tmp_path):
-    config = FleetConfig(learners=2, **WATCHED)
-    init_from_spec(tmp_path / "f", spec_of(learners=2, rounds=30), config, port=free_port())
-    result = demo(tmp_path / "f", table=False)
-    facts = json.loads(json.dumps(result.as_dict()))
-    assert facts["learners"] == 2
-    assert facts["rounds"] == 30
+def test_the_demo_ends_with_figures_for_json_and_a_run_like_any_other(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(to_toml(small_spec(3, 100, delta=0.2)))
+    changes = ["--learners", "2", "--rounds", "30"]
+    demo = ["fleet", "demo", own, *changes, "--out", tmp_path / "f", "--json"]
+    facts = json.loads(typed(demo))
+    assert facts.keys() == {
+        *("learners", "rounds", "violations", "bytes", "loss_per_learner", "wire_bytes")
+    }
+    assert (facts["learners"], facts["rounds"]) == (2, 30)
     assert facts["violations"] > 0
     assert facts["wire_bytes"] > facts["bytes"] > 0
     assert 0 < facts["loss_per_learner"] < 300
+    report = ["report", tmp_path / "f" / "record", "--out", tmp_path / "out", "--json"]
+    (row,) = json.loads(typed(report))["runs"]
+    assert row["name"] == "dynamic Δ=0.2"
+    assert row["samples"] == 2 * 30 * 10
+    for name in ("rounds", "violations", "bytes"):
+        assert row[name] == facts[name]
+    assert row["loss_per_learner"] == pytest.approx(facts["loss_per_learner"])
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 @pytest.mark.slow
