@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 import dynavg
@@ -48,9 +49,19 @@ ESCAPING = {
     "dropout inside an LSTM": lambda: Noisy(
         lambda m, h: m.cell(h[:, None])[0][:, 0] if hasattr(m, "cell") else h
     ),
+    "dropout inside a checkpoint": lambda: Noisy(
+        lambda m, h: checkpoint(lambda z: F.dropout(z, 0.5, m.training), h, use_reentrant=False)
+    ),
+    "noise on gradients": lambda: Noisy(lambda m, h: noisy_gradient(h)),
     "NumPy": lambda: Noisy(lambda m, h: h + float(np.random.rand())),  # noqa: NPY002
     "Python": lambda: Noisy(lambda m, h: h + random.random()),
 }
+
+
+def noisy_gradient(h):
+    if h.requires_grad:
+        h.register_hook(lambda slope: slope + torch.randn_like(slope))
+    return h
 
 
 def escaping(name):
@@ -111,6 +122,34 @@ def test_randomness_that_cannot_be_keyed_warns_and_stays_reproducible(name):
     np.random.rand(5)  # noqa: NPY002
     random.random()
     assert_same_bits(one, once(4))
+
+
+@pytest.mark.filterwarnings("ignore:the model draws random numbers")
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoints_second_pass_drops_what_its_first_pass_dropped(reentrant):
+    """The loss is linear in the weights, so it is their product with its own gradient."""
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = nn.Parameter(torch.linspace(1, 3, 64))
+
+        def forward(self, x):
+            drop = checkpoint(F.dropout, self.weights, use_reentrant=reentrant)
+            return drop.sum()[None, None] + 0 * x
+
+    batch = torch.zeros(1, 1), torch.zeros(1, 1)
+    result = run(
+        model=Checkpointed,
+        loss=lambda output, target: (output + 0 * target).mean(),
+        optimizer=lambda p: torch.optim.SGD(p, lr=1.0),
+        streams=[[batch]] * 2,
+        rounds=1,
+    )
+    before = torch.linspace(1, 3, 64)
+    for model, loss in zip(result.models(), losses(result)[:, 0], strict=True):
+        assert float(before @ (before - model.weights.detach())) == pytest.approx(loss, rel=1e-5)
+    assert len(set(losses(result)[:, 0])) == 2  # each learner draws its own
 
 
 def test_the_warning_points_at_the_call_of_simulate():

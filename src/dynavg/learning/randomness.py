@@ -5,7 +5,8 @@ torch's dropout draws from one generator per process: in threads its order would
 runs them, and the user's generator is untouched. The mode costs some 50 µs a step, so it is entered
 only where `probe` saw one of these functions. What escapes it (dropout inside a fused kernel) moves
 the global generator; `probe` sees that too, and such a model runs on one worker, reseeded per
-learner and round.
+learner and round. So does one that draws during the backward pass, where the mode does not reach:
+a checkpoint's second forward pass must draw what the first one drew.
 """
 
 import random
@@ -19,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynavg import seeds
 
@@ -193,14 +195,41 @@ def probe(step: Callable[[], object], seed: int) -> Randomness:
     >>> probe(lambda: F.alpha_dropout(torch.ones(3), training=True), seed=0)
     <Randomness.ESCAPES: 'escapes'>
     """
-    mode = KeyedRandom(seed)
+    mode, backward = KeyedRandom(seed), _BackwardDraws()
     with forked():
         before = _global_states()
-        with mode:
-            step()
-        if before != _global_states():
+        try:
+            with mode, backward:
+                step()
+        except Exception:
+            if not backward.seen:
+                raise
+            step()  # a checkpoint noticed that its second pass came out otherwise: without the mode
+        if backward.seen or before != _global_states():
             return Randomness.ESCAPES
     return Randomness.KEYED if mode.calls else Randomness.NONE
+
+
+class _BackwardDraws(TorchDispatchMode):
+    """Notes whether anything random was drawn during a backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if (
+            torch.Tag.nondeterministic_seeded in func.tags
+            and torch._C._current_graph_task_id() >= 0
+        ):
+            self.seen = True
+        return func(*args, **(kwargs or {}))
 
 
 @contextmanager
