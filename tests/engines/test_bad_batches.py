@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from dynavg import Periodic
-from tests.engines.problems import classification, regression, run
+from tests.engines.problems import classification, regression, run, seeded
 
 X, Y = (torch.cat(part) for part in zip(*regression(1)[0], strict=True))
 
@@ -76,6 +76,63 @@ def test_a_buffer_that_forward_replaces_is_refused_by_name():
 
     with pytest.raises(TypeError, match=r"new tensor into running.*self\.running\.copy_"):
         run(model=Rebinding)
+
+
+class Remembering(nn.Linear):
+    """Keeps a value of each kind among its attributes."""
+
+    def __init__(self, name, value):
+        super().__init__(3, 1)
+        self.inner = nn.Identity()
+        self.name, self.value = name, value
+        self.inner.count, self.inner.met, self.inner.size = 0, False, 0
+
+    def forward(self, x):
+        setattr(self.inner, self.name, self.value(self.inner, x))
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "change"),
+    [
+        ("count", lambda module, x: module.count + 1, "from 0 to 1"),
+        ("met", lambda module, x: True, "from False to True"),
+    ],
+)
+def test_a_value_that_all_learners_would_share_is_refused_by_name(name, value, change):
+    """Which learner finds what which other has left there depends on the number of workers."""
+    with pytest.raises(TypeError, match=rf"inner\.{name} \({change}\).*register_buffer\('{name}'"):
+        run(model=lambda: Remembering(name, value))
+
+
+def test_a_size_that_the_forward_pass_notes_is_nothing_to_remember():
+    run(model=lambda: Remembering("size", lambda module, x: len(x)))
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_a_hook_that_copies_of_the_network_would_lack_is_refused(register):
+    def hooked():
+        layer = nn.Linear(3, 1)
+        getattr(layer.weight, register)(lambda tensor: None)
+        return layer
+
+    with pytest.raises(TypeError, match="weight has a hook, which no copy of the network would"):
+        run(model=hooked)
+
+
+def test_a_hook_of_a_module_is_kept():
+    """Ten times the gradient with a tenth of the rate is the same step."""
+
+    def hooked():
+        layer = nn.Linear(3, 1)
+        layer.register_forward_hook(
+            lambda module, inputs, output: 10 * output - 9 * output.detach()
+        )
+        return layer
+
+    plain = run()
+    tenfold = run(model=seeded(hooked), optimizer=lambda p: torch.optim.SGD(p, lr=0.01))
+    torch.testing.assert_close(tenfold.rows, plain.rows)
 
 
 def test_an_iterator_that_ends_early_names_learner_and_batch():

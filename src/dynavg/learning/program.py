@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from dynavg import seeds
 from dynavg.arguments import check_number, described
 from dynavg.learning.layout import Layout, refuse_lazy
+from dynavg.learning.memory import Memory, refuse_hooks
 from dynavg.learning.randomness import Randomness, forked, probe, reseed
 from dynavg.learning.scoring import (
     Metric,
@@ -221,7 +222,7 @@ def prepare(
     if learning.step is None:
         _refuse_closures(optimizer)
     outputs: list[Any] = []
-    slots = _slots(trial)
+    memory = Memory.of(trial)
     x, y = program.placed(batch)
 
     def step() -> None:
@@ -229,13 +230,8 @@ def prepare(
         outputs.append(learning.train(module, optimizer, x, y, keyed, optimizer.step)[1])
 
     randomness = probe(step, seed)
-    for name, slot in _slots(trial).items():
-        if slots.get(name) is not slot:
-            raise TypeError(
-                f"the model's forward pass puts a new tensor into {name}: write into the one that "
-                f"is there, as in self.{name.rpartition('.')[2]}.copy_(…), so that each learner "
-                "keeps its own"
-            )
+    with forked():
+        memory.refuse_changes(trial, step)
     metric = learning.metric or default_metric(outputs[0], y)
     if metric is not None:
         with torch.no_grad():
@@ -257,6 +253,7 @@ def make_model(model: Callable[[], nn.Module], seed: int) -> nn.Module:
     if not isinstance(module, nn.Module):
         raise TypeError(f"model() must return a torch.nn.Module, but returned {module!r:.80}")
     refuse_lazy(module)
+    refuse_hooks(module)
     return copy.deepcopy(module)
 
 
@@ -276,10 +273,6 @@ def make_optimizer(factory: OptimizerFactory, module: nn.Module) -> torch.optim.
             "it lambda parameters: …(parameters, …)?"
         )
     return optimizer
-
-
-def _slots(module: nn.Module) -> dict[str, Tensor]:
-    return dict((*module.named_parameters(), *module.named_buffers()))
 
 
 def _refuse_closures(optimizer: torch.optim.Optimizer) -> None:
