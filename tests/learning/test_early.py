@@ -32,9 +32,9 @@ def test_finish_does_bitwise_what_the_optimiser_would(settings):
     assert torch.equal(ours, theirs)
 
 
-def rate(optimizer, weight, uses=1, backward=True, seen=False):
+def rate(optimizer, weight, uses=1, backward=True):
     early = EarlyUpdates()
-    early.begin(optimizer, seen=seen)
+    early.begin(optimizer)
     for _ in range(uses):
         early.note_uses([1, [weight]])
     if backward:
@@ -48,7 +48,6 @@ def test_a_rate_is_given_for_a_weight_used_once_in_the_backward_pass_of_a_plain_
     assert rate(optimizer, weight, uses=0) is None
     assert rate(optimizer, weight, uses=2) is None
     assert rate(optimizer, weight, backward=False) is None
-    assert rate(optimizer, weight, seen=True) is None
     assert rate(optimizer, nn.Parameter(torch.zeros(1))) is None
 
 

@@ -3,7 +3,7 @@
 Plain SGD does nothing with a gradient but subtract it. Doing so where the gradient is made, while
 it is in cache, saves writing it out and reading it again; it uses the gradient up, so it is done
 only where nobody else can miss it: the optimiser is exactly `torch.optim.SGD` without momentum,
-decay or hooks, nothing is clipped, and the weight has been used once in this step. Whoever asks
+decay or hooks, and the weight has been used once in a step whose every call is known. Whoever asks
 for the rate does that update itself; `finish` does the others, in torch's arithmetic and without
 its book-keeping, which costs a small network as much as a layer.
 """
@@ -25,10 +25,10 @@ class EarlyUpdates:
         self._uses: dict[int, int] = {}
         self._in_backward = False
 
-    def begin(self, optimizer: torch.optim.Optimizer, *, seen: bool = False) -> None:
-        """A new step: no weight used so far. `seen`: somebody looks at the gradients before it."""
+    def begin(self, optimizer: torch.optim.Optimizer) -> None:
+        """A new step: no weight used so far."""
         self._optimizer = optimizer
-        self._rates = {} if seen else _plain_rates(optimizer)
+        self._rates = _plain_rates(optimizer)
         self._uses = dict.fromkeys(self._rates, 0)
         self._in_backward = False
 

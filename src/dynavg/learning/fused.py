@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dynavg.data.streams import Streams
+from dynavg.learning.early import EarlyUpdates
 from dynavg.learning.fusing import Fusing
 from dynavg.learning.looped import Looped
 from dynavg.learning.program import Program
@@ -24,15 +25,17 @@ class _Template(Template):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.mode = self._mode = Fusing(program.seed)
+        self._updates = EarlyUpdates()
 
     def prepare(self, round: int) -> None:
-        """Set module, optimiser and mode up for a round of training."""
+        """Set the optimiser up for a round of training."""
         super().prepare(round)
-        self.mode.early.begin(self.optimizer, seen=self.program.learning.clip is not None)
+        self._updates.begin(self.optimizer)
 
     def update(self) -> None:
-        """The optimiser's step."""
-        self.mode.early.finish()
+        """The optimiser's step; refused if the model was not stepped as it would be plainly."""
+        self.mode.at_end()
+        self._updates.finish()
 
 
 class Fused(Looped):

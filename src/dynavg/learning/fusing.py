@@ -4,11 +4,15 @@ The user's code runs as it is; inside `Fusing` a call is answered with the same 
 in less time:
 
 - convolutions and max-pooling work on channels-last memory: pooling takes a tenth of the time;
-- large linear layers multiply through oneDNN, which uses all of a CPU where torch's BLAS may not;
-- such a layer's plain SGD update happens inside the backward pass, while its gradient is in cache.
+- large linear layers multiply through oneDNN, which uses all of a CPU where torch's BLAS may not.
 
 What a call means is not changed here, and what is not in the table is left as it is. Whether a
 model gains and comes out the same is tried out before it is used (`fused.can_fuse`).
+
+Channels-last memory shows in one way only: numbers in the order of the user's dimensions have to be
+copied where torch would have looked at them in place. Who then writes into the copy, or into what
+it was copied from, and reads the other, would not see the change. `at_end` finds that and raises,
+as do the calls that look at memory itself: in the trial the model is then stepped plainly.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,10 +21,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from dynavg.learning.early import EarlyUpdates
 from dynavg.learning.randomness import KEYED, KeyedRandom
+from dynavg.learning.trial import Unsuitable
 
 __all__ = ["Fusing"]
 
@@ -43,7 +46,7 @@ class Fusing(KeyedRandom):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.gains = 0
-        self.early = EarlyUpdates()
+        self._copied: list[tuple[Tensor, int]] = []
 
     def __torch_function__(
         self,
@@ -52,18 +55,16 @@ class Fusing(KeyedRandom):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        self.early.note_uses(args)
-        if kwargs:
-            self.early.note_uses(kwargs.values())
         answer = _ANSWERS.get(func)
         if answer is None:
             return super().__torch_function__(func, types, args, kwargs)
         return answer(self, func, *args, **(kwargs or {}))
 
-    def backward(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """The step's own backward pass."""
-        self.early.begin_backward()
-        return func(*args, **named)
+    def at_end(self) -> None:
+        """The step is over: refuse it if something was written where a copy stood for a view."""
+        copied, self._copied = self._copied, []
+        if any(tensor._version != version for tensor, version in copied):
+            raise Unsuitable("operations in place on a view of a picture")
 
     def convolution(
         self,
@@ -74,7 +75,7 @@ class Fusing(KeyedRandom):
         **named: Any,
     ) -> Tensor:
         """A convolution of pictures (batch, channels, height, width)."""
-        large = input.ndim == 4 and weight.numel() * (input.numel() // input.shape[1]) >= CONVOLVED
+        large = input.ndim == 4 and weight.numel() * input[:, 0].numel() >= CONVOLVED
         return func(self._turned(input) if large else input, weight, *args, **named)
 
     def pooling(
@@ -91,23 +92,40 @@ class Fusing(KeyedRandom):
     def in_rows(
         self, func: Callable[..., Tensor], input: Tensor, *args: Any, **named: Any
     ) -> Tensor:
-        """What needs one sample's numbers in the order of the user's dimensions."""
-        if input.ndim == 4 and not input.is_contiguous():
-            input = _Rows.apply(input)  # type: ignore[no-untyped-call]
-        keyed = KEYED.get(func)
-        if keyed is None:
-            return func(input, *args, **named)
-        return keyed(self, func, input, *args, **named)  # type: ignore[no-any-return]
+        """What looks at numbers in the order of the user's dimensions."""
+        out = func(_rows(input), *args, **named)
+        if out.untyped_storage().data_ptr() != input.untyped_storage().data_ptr():
+            self._copied += [(input, input._version), (out, out._version)]
+        return out
+
+    def dropout(
+        self,
+        func: Callable[..., Tensor],
+        input: Tensor,
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+    ) -> Tensor:
+        """Dropout, whose mask is drawn in the order of the user's dimensions."""
+        return KEYED[func](  # type: ignore[no-any-return]
+            self, func, input if inplace else _rows(input), p, training, inplace
+        )
 
     def linear(
         self, func: Callable[..., Tensor], input: Tensor, weight: Tensor, bias: Tensor | None = None
     ) -> Tensor:
         """A linear layer."""
-        if input.ndim != 2 or weight.numel() < LARGE or not isinstance(weight, nn.Parameter):
+        large = isinstance(weight, nn.Parameter) and weight.numel() >= LARGE
+        plain = input.ndim == 2 and input.numel() > 0 and input.dtype is weight.dtype
+        if not (large and plain) or torch.is_autocast_enabled("cpu"):
             return func(input, weight, bias)
         self.gains += 1
-        out: Tensor = _Linear.apply(input, weight, bias, self)  # type: ignore[no-untyped-call]
+        out: Tensor = _Linear.apply(input, weight, bias)  # type: ignore[no-untyped-call]
         return out
+
+    def refuse(self, func: Callable[..., Any], *_: Any, **__: Any) -> Any:
+        """What would see the order of numbers in memory."""
+        raise Unsuitable(f"{func.__name__}, which sees the order of numbers in memory")
 
 
 class _Rows(torch.autograd.Function):
@@ -123,29 +141,37 @@ class _Rows(torch.autograd.Function):
 
 
 class _Linear(torch.autograd.Function):
-    """(B, in) × (out, in)ᵀ + (out); plain SGD's update of the weight included where that may be."""
+    """(B, in) × (out, in)ᵀ + (out)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, mode: Fusing) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.mode = mode
         out: Tensor = _linear(x, weight, bias, "none", [], "")
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        for_x, for_weight, for_bias, _ = ctx.needs_input_grad
-        to_x = _linear(grad, weight.t(), None, "none", [], "") if for_x else None
-        to_weight = None
-        if for_weight:
-            to_weight = _linear(grad.t().contiguous(), x.t(), None, "none", [], "")
-            rate = ctx.mode.early.rate(weight)
-            if rate is not None:
-                weight.add_(to_weight, alpha=-rate)
-                to_weight = None
-        return to_x, to_weight, grad.sum(0) if for_bias else None, None
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        # oneDNN's function has no derivative of its own; who wants one gets torch's.
+        times = torch.matmul if torch.is_grad_enabled() else _product
+        return (
+            times(grad, weight) if for_x else None,
+            times(grad.t(), x) if for_weight else None,
+            grad.sum(0) if for_bias else None,
+        )
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    out: Tensor = _linear(a.contiguous(), b.t(), None, "none", [], "")
+    return out
+
+
+def _rows(x: Tensor) -> Tensor:
+    if x.ndim != 4 or x.is_contiguous():
+        return x
+    rows: Tensor = _Rows.apply(x)  # type: ignore[no-untyped-call]
+    return rows
 
 
 def _channels_last(x: Tensor) -> Tensor:
@@ -159,11 +185,17 @@ def _channels_last(x: Tensor) -> Tensor:
 _ANSWERS: dict[Callable[..., Any], Callable[..., Any]] = {
     F.conv2d: Fusing.convolution,
     F.max_pool2d: Fusing.pooling,
-    F.dropout: Fusing.in_rows,
-    torch.flatten: Fusing.in_rows,
-    Tensor.flatten: Fusing.in_rows,
-    Tensor.reshape: Fusing.in_rows,
-    Tensor.view: Fusing.in_rows,
+    F.dropout: Fusing.dropout,
     F.linear: Fusing.linear,
-    Tensor.backward: Fusing.backward,
+    **dict.fromkeys(
+        (
+            *(torch.flatten, torch.ravel, torch.reshape),
+            *(Tensor.contiguous, Tensor.flatten, Tensor.ravel, Tensor.reshape, Tensor.view),
+        ),
+        Fusing.in_rows,
+    ),
+    **dict.fromkeys(
+        (torch.as_strided, Tensor.as_strided, Tensor.storage, Tensor.untyped_storage),
+        Fusing.refuse,
+    ),
 }

@@ -25,6 +25,12 @@ CLOSE = 1e-3
 class Unsuitable(Exception):
     """What a way of stepping learners raises where it cannot do what the model asks of it."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the model or its loss uses {what}, which its first steps did not: pass shard='looped'"
+        )
+        self.what = what
+
 
 def disagreement(
     program: Program, streams: Streams, make: Callable[[Program, range, Tensor], Shard]
@@ -42,7 +48,7 @@ def disagreement(
         make(program, range(1), start[:1].clone()).run(1, 1)
         made = make(program, ids, other).run(1, last)
     except Unsuitable as error:
-        return f"the model or its loss uses {error}"
+        return f"the model or its loss uses {error.what}"
     except Exception as error:  # noqa: BLE001 - what runs plainly and fails here is unsuitable
         return f"a trial step failed: {error}"
     same = torch.allclose(made.losses, expected.losses, rtol=CLOSE, atol=1e-6) and all(
