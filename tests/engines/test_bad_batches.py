@@ -109,6 +109,33 @@ def test_a_size_that_the_forward_pass_notes_is_nothing_to_remember():
     run(model=lambda: Remembering("size", lambda module, x: len(x)))
 
 
+class Carrying(nn.Linear):
+    """Leaves its output among its attributes, where `use` may find it in the next round."""
+
+    def __init__(self, use, kept=lambda output: output.detach()):
+        super().__init__(3, 1)
+        self.use, self.kept = use, kept
+        self.before = torch.zeros(4, 1)
+
+    def forward(self, x):
+        output = super().forward(x)
+        if self.use:
+            output = output + torch.as_tensor(self.before[0])
+        self.before = self.kept(output)
+        return output
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [lambda output: output.detach(), lambda output: output, lambda output: (output.detach()[0],)],
+    ids=["a tensor", "a tensor with its graph", "a tuple"],
+)
+def test_a_state_that_goes_from_batch_to_batch_is_refused_unless_it_is_a_buffer(kept):
+    with pytest.raises(TypeError, match=r"leaves something in before that the next batch depends"):
+        run(model=lambda: Carrying(use=True, kept=kept))
+    run(model=lambda: Carrying(use=False, kept=kept))  # what nobody reads harms nobody
+
+
 @pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
 def test_a_hook_that_copies_of_the_network_would_lack_is_refused(register):
     def hooked():

@@ -216,6 +216,12 @@ def test_a_mistake_in_an_argument_reads_no_batch_of_an_iterator():
     assert len(read) <= 1  # rounds are compared with the streams, whose first batch is then read
 
 
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+def test_a_scripted_network_is_refused_also_as_a_part():
+    with pytest.raises(TypeError, match="returned a scripted network, whose copies cannot learn"):
+        run(model=lambda: nn.Sequential(torch.jit.script(nn.Linear(3, 1))))
+
+
 def test_nothing_is_required_by_position():
     with pytest.raises(TypeError, match="positional"):
         dynavg.simulate(lambda: nn.Linear(3, 1), F.mse_loss)

@@ -5,9 +5,12 @@ leaves in it, the next learner would find, and who that is depends on the number
 on single parameters are lost where the module is copied. Both are refused here.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 __all__ = ["Memory", "refuse_hooks"]
@@ -27,15 +30,22 @@ def refuse_hooks(module: nn.Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a module holds before a step: its tensors, and the plain values among its attributes."""
+    """What a module holds before a step: its tensors, and among its attributes the plain values
+    and what may hold tensors.
+    """
 
     tensors: dict[str, Tensor]
     values: dict[str, Plain]
+    others: dict[str, object]
 
     @classmethod
     def of(cls, module: nn.Module) -> "Memory":
         """What it holds now."""
-        return cls(dict((*module.named_parameters(), *module.named_buffers())), _values(module))
+        return cls(
+            dict((*module.named_parameters(), *module.named_buffers())),
+            _attributes(module, Plain),
+            _attributes(module, (Tensor, tuple, list, dict)),
+        )
 
     def refuse_changes(self, module: nn.Module, step: Callable[[], object]) -> None:
         """Refuse what a step has left in the module; `step` takes another one where that tells a
@@ -53,7 +63,7 @@ class Memory:
         if not changed:
             return
         step()
-        changed &= _changed(now.values, _values(module)) | {
+        changed &= _changed(now.values, _attributes(module, Plain)) | {
             name for name in changed if isinstance(now.values[name], bool)
         }
         for name in sorted(changed):
@@ -64,6 +74,31 @@ class Memory:
                 f"write into it, as in self.{_last(name)}.fill_(…)"
             )
 
+    def refuse_carrying(
+        self, module: nn.Module, fresh: nn.Module, loss: Callable[[nn.Module], Tensor | None]
+    ) -> None:
+        """Refuse tensors that a step has left among the attributes, if they matter: if the loss of
+        a fresh module is another one when it finds them.
+        """
+        before, after = self.others, Memory.of(module).others
+        left = {name: value for name, value in after.items() if before.get(name) is not value}
+        if not left:
+            return
+        expected = loss(copy.deepcopy(fresh))
+        for name, value in left.items():
+            path, _, last = name.rpartition(".")
+            setattr(fresh.get_submodule(path), last, value)
+        if expected is None or not _alike(expected, loss(fresh)):
+            raise TypeError(
+                f"the model's forward pass leaves something in {', '.join(sorted(left))} that the "
+                "next batch depends on, and that all learners would share: make it a buffer "
+                "(register_buffer) and write into it with copy_(…)"
+            )
+
+
+def _alike(expected: Tensor, found: Tensor | None) -> bool:
+    return found is not None and torch.allclose(found, expected, rtol=1e-5, equal_nan=True)
+
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
@@ -73,10 +108,14 @@ def _changed(before: dict[str, Plain], after: dict[str, Plain]) -> set[str]:
     return {name for name, value in after.items() if name in before and before[name] != value}
 
 
-def _values(module: nn.Module) -> dict[str, Plain]:
+def _attributes(module: nn.Module, kinds: Any) -> dict[str, Any]:
     return {
         f"{path}.{name}".lstrip("."): value
         for path, part in module.named_modules()
         for name, value in vars(part).items()
-        if name != "training" and isinstance(value, Plain)
+        if name not in _OWN and isinstance(value, kinds)
     }
+
+
+_OWN = frozenset(("training", *vars(nn.Module())))
+"""What every module has."""

@@ -218,24 +218,33 @@ def prepare(
     layout = Layout.of(prototype)
     program = Program(learning, prototype, layout, seed, device, None, Randomness.NONE)
     trial = copy.deepcopy(prototype)
-    optimizer = make_optimizer(learning.optimizer, trial)
-    if learning.step is None:
-        _refuse_closures(optimizer)
-    outputs: list[Any] = []
     memory = Memory.of(trial)
     x, y = program.placed(batch)
+    made: list[tuple[Tensor, Any]] = []
 
-    def step() -> None:
-        module, keyed = trial.train(), nullcontext()
-        outputs.append(learning.train(module, optimizer, x, y, keyed, optimizer.step)[1])
+    def step(module: nn.Module) -> Randomness:
+        optimizer = make_optimizer(learning.optimizer, module)
+        if learning.step is None:
+            _refuse_closures(optimizer)
+        module.train().zero_grad(set_to_none=True)
+        rest = (x, y, nullcontext(), optimizer.step)
+        return probe(lambda: made.append(learning.train(module, optimizer, *rest)), seed)
 
-    randomness = probe(step, seed)
-    with forked():
-        memory.refuse_changes(trial, step)
-    metric = learning.metric or default_metric(outputs[0], y)
+    def loss_of(module: nn.Module) -> Tensor | None:
+        try:
+            step(module)
+        except Exception:  # noqa: BLE001 - it came through before
+            return None
+        return made[-1][0]
+
+    randomness = step(trial)
+    output = made[0][1]
+    memory.refuse_changes(trial, lambda: step(trial))
+    memory.refuse_carrying(trial, copy.deepcopy(prototype), loss_of)
+    metric = learning.metric or default_metric(output, y)
     if metric is not None:
         with torch.no_grad():
-            check_count_of(metric, outputs[0], y)
+            check_count_of(metric, output, y)
     schedule = Schedule(learning, prototype) if learning.scheduler else None
     return Program(learning, prototype, layout, seed, device, metric, randomness, schedule)
 
@@ -252,6 +261,11 @@ def make_model(model: Callable[[], nn.Module], seed: int) -> nn.Module:
         module = model()
     if not isinstance(module, nn.Module):
         raise TypeError(f"model() must return a torch.nn.Module, but returned {module!r:.80}")
+    if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
+        raise TypeError(
+            "model() returned a scripted network, whose copies cannot learn: return the network "
+            "that it was made from"
+        )
     refuse_lazy(module)
     refuse_hooks(module)
     return copy.deepcopy(module)
