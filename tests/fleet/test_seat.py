@@ -199,6 +199,20 @@ def test_a_learner_that_nobody_knows_says_hello_and_starts_from_the_reference():
     assert learner.body.numbers.tolist() == [5.0, 5.0, 5.0]
 
 
+def test_who_has_not_got_the_reference_yet_neither_answers_nor_takes_an_average():
+    """The reference was lost on the way, and the coordinator does not know."""
+    learner = seat(joined=False)
+    learner.hello()
+    assert learner.hear(query()) == []
+    learner.hear(model([5.0, 5.0, 5.0], resolution=1))
+    assert learner.blocked
+    assert said(learner.again("no answer in time")) == [Kind.HELLO]
+    learner.hear(model([3.0, 3.0, 3.0], as_reference=True, round=7))
+    assert not learner.blocked
+    assert learner.body.numbers.tolist() == [3.0, 3.0, 3.0]
+    assert said(drift_to(learner, 3.0, 3.0, 4.0)) == [MessageType.VIOLATION]
+
+
 def test_a_refused_learner_stops():
     with pytest.raises(NotWantedError, match="another network"):
         seat().hear(note(Kind.REFUSED))

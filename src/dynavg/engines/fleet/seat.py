@@ -145,6 +145,8 @@ class Seat:
             raise WireError(f"run and group {theirs}: this is {config.run!r}, {config.group}")
         self._in_sequence(message.sequence)
         if message.type is MessageType.QUERY:
+            if not self.joined:
+                return []  # it holds no model of this fleet's yet
             return self._say(self.machine.handle(local.Asked(message.resolution)))
         if message.type is not MessageType.MODEL:
             raise WireError(f"{message.type.name}: not for a learner")
@@ -217,6 +219,8 @@ class Seat:
     def _delivered(self, message: Message, vector: Tensor) -> None:
         """f ← f̄ + f_now − f_sent; and f̄ as it is where nothing was learned in between."""
         first = not self.joined
+        if first and not message.as_reference:
+            return  # its reference was lost on the way: who says hello again gets it again
         again = message.as_reference and message.epoch <= self.machine.epoch
         doubled = 0 < message.resolution <= self._adopted
         if not first and (doubled or (again and not self.machine.waiting)):
