@@ -49,7 +49,7 @@ class Ether:
             if draw() < self.badness / 2:
                 continue
             if draw() < self.badness / 2:
-                data = data[: self.random.randrange(len(data))]
+                data = data[: int(draw() * len(data))]
             late = draw() < self.badness
             loop.call_later(0.05 * draw() if late else 0.0, hear, data)
 
