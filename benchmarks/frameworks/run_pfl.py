@@ -72,6 +72,8 @@ def main(path: str) -> None:
     if distributed.global_rank == 0:
         threads = f"{processes} × {torch.get_num_threads()}"
         work.tell("pfl", todo, net, int(samples), clock.ends, threads=threads)
+    if processes > 1:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
