@@ -35,7 +35,7 @@ WINDOW = 15
 """Rounds after a drift, and before the next, whose bytes are compared."""
 SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"learners": 4, "rounds": 40},
-    "quick": {"learners": 30, "rounds": 500},
+    "quick": {"learners": 20, "rounds": 500},
     "full": {"learners": 100, "rounds": 500},
 }
 WIDER: dict[Scale, list[float]] = {
