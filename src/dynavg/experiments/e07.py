@@ -41,7 +41,7 @@ FILMED = 0
 SHEET, FILM = "drives.jpg", "drive.gif"
 SIZES: dict[Scale, dict[str, int]] = {
     "smoke": {"learners": 2, "rounds": 8},
-    "quick": {"learners": 4, "rounds": 500},
+    "quick": {"learners": 4, "rounds": 300},
     "full": {"learners": 10, "rounds": 2500},
 }
 RECORDED: dict[Scale, Settings] = {
