@@ -32,7 +32,7 @@ def samples_figure(pictures: Pictures, title: str) -> Figure:
             )
     figure = Figure(figsize=(8, 0.4 * len(classes) + 0.6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(board, cmap="gray_r", aspect="equal")
+    axes.imshow(board.numpy(), cmap="gray_r", aspect="equal")
     axes.set_yticks(np.arange(len(classes)) * height + height / 2, [str(int(c)) for c in classes])
     axes.set_xticks([])
     axes.tick_params(length=0)
