@@ -113,6 +113,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_writes_a_checkpoint_and_says_how_to_go_on(tmp_path):
     place = tmp_path / "run"
     interrupt = [

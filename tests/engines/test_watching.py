@@ -171,6 +171,7 @@ def test_ctrl_c_in_a_callback_leaves_no_thread_behind():
     assert not workers_alive()
 
 
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_while_workers_train_ends_the_run_and_its_threads():
     main = threading.main_thread()
     pressed = threading.Event()
