@@ -341,3 +341,11 @@ def test_small_convolutions_and_poolings_are_left_alone(monkeypatch):
     for limit, kind in ((work, "fused"), (work + 1, "looped")):
         monkeypatch.setattr(fusing, "CONVOLVED", limit)
         assert dynavg.simulate(**problem(model=small, rounds=2)).shard == kind
+
+
+def test_the_averaged_model_is_evaluated_as_in_the_plain_way():
+    ((x, y), *_), *_ = pictures(1, 1, batch=40, seed=5)
+    looped, fused = both(evaluate=((x, y), 10), model=seeded(lambda: Net(dropout=0.5)))
+    ours, theirs = fused.history.evaluations, looped.history.evaluations
+    assert ours["accuracy"].to_list() == theirs["accuracy"].to_list()
+    assert ours["loss"].to_list() == pytest.approx(theirs["loss"].to_list(), rel=1e-4)

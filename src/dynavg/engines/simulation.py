@@ -22,7 +22,6 @@ from dynavg.engines.workers import Workers
 from dynavg.learning.codecs import codec_for
 from dynavg.learning.program import Program
 from dynavg.learning.shard import Shard
-from dynavg.learning.template import Template
 from dynavg.learning.vectors import first_unsound, squared_distance
 from dynavg.protocol import learner as local
 from dynavg.protocol.coordinator import Coordinator
@@ -292,7 +291,7 @@ class Simulation:
         mean_row = self.mean_row()
 
         def score(part: tuple[int, Tensor]) -> tuple[float, float]:
-            template = Template(self.program)
+            template = self.shards[0].template(self.program)
             template.look_at(mean_row)
             return template.score(samples.take(part[1]), part[0], self.round)
 

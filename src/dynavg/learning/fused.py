@@ -37,6 +37,12 @@ class _Template(Template):
         self.mode.at_end()
         self._updates.finish()
 
+    def score(self, batch: tuple[Tensor, Tensor], part: int, round: int) -> tuple[float, float]:
+        """The current learner's loss summed over a batch, and correct predictions."""
+        scored = super().score(batch, part, round)
+        self.mode.at_end()
+        return scored
+
 
 class Fused(Looped):
     """A shard whose learners take turns in their thread's template."""

@@ -15,15 +15,13 @@ from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
 from dynavg.learning.scoring import counts_of_each
 from dynavg.learning.shard import Shard, Trace
-from dynavg.learning.template import OptimizerState, Template, add_state, state_tensors
+from dynavg.learning.template import OptimizerState, add_state, state_tensors
 
 __all__ = ["Looped"]
 
 
 class Looped(Shard):
     """A shard whose learners take turns in their thread's template."""
-
-    template = Template
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dynavg.data.streams import Streams
 from dynavg.learning.program import Program
+from dynavg.learning.template import Template
 from dynavg.learning.vectors import squared_distances
 
 __all__ = ["Shard", "Trace"]
@@ -34,6 +35,9 @@ class Shard(ABC):
 
     The matrix may be a slice of a larger one: a shard never replaces it, only writes into it.
     """
+
+    template = Template
+    """What a worker steps, or scores, its models with."""
 
     def __init__(
         self,
