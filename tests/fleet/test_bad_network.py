@@ -6,6 +6,7 @@ what goes wrong.
 
 import asyncio
 import random
+import time
 from contextlib import suppress
 
 import pytest
@@ -84,8 +85,10 @@ class Player:
         self.seat = Seat(id, Vector(0.0, 0.0, 0.0, 0.0), rules)
         self.ether, self.config = ether, config
         self.draw = torch.Generator().manual_seed(id)
+        self.heard_at = time.monotonic()
 
     def hears(self, data):
+        self.heard_at = time.monotonic()
         with suppress(WireError):  # refused: as if it had never come
             self.says(self.seat.hear(data))
 
@@ -96,7 +99,6 @@ class Player:
 
     async def live(self):
         self.says(self.seat.hello())
-        time = asyncio.get_running_loop().time
         while self.seat.round < ROUNDS or self.seat.waits_for_coordinator:
             await asyncio.sleep(0.002)
             if not self.seat.blocked and self.seat.round < ROUNDS:
@@ -104,7 +106,9 @@ class Player:
                     4, generator=self.draw
                 )
                 self.says(self.seat.trained(1.0, 1, None))
-            elif time() - self.seat.asked_at > self.config.answer_seconds:
+            elif time.monotonic() - self.heard_at > self.config.orphan_seconds:
+                break  # dismissed, and the coordinator has given it up
+            elif time.monotonic() - self.seat.asked_at > self.config.answer_seconds:
                 self.says(self.seat.again("no answer in time"))
         self.says(self.seat.bye())
 
