@@ -126,24 +126,25 @@ class GraphicalModel:
             self._latest[learner] = latest
         _, x, y = latest
         batch = slice(place * self._size, (place + 1) * self._size)
-        # Copies, because whoever gets a batch may write into it.
-        return x[batch].clone(), y[batch].clone()
+        return x[batch].to(torch.float32), y[batch].to(torch.float32)
 
     def _draw(self, learner: int, block: int) -> tuple[Tensor, Tensor]:
-        """All samples of a learner in a block of rounds."""
+        """All samples of a learner in a block of rounds, in a byte a number: with thousands of
+        learners this is much of the memory.
+        """
         rounds, d, h = self._rounds_drawn, self._d, _hidden_bits(self._d)
         n = rounds * self._size
         rng = seeds.generator(self._seed, "drift.samples", learner=learner, round=block)
         y = rng.integers(2, size=n)
         chance_hidden = rng.random((n, h), dtype=np.float32)
         chance_observed = rng.random((n, d), dtype=np.float32)
-        x = np.empty((n, d), dtype=np.float32)
+        x = np.empty((n, d), dtype=np.int8)
         for segment, own in self._stretches(block * rounds, rounds):
             concept = self.concept(segment)
             bits = chance_hidden[own] < concept.hidden[y[own]]
             likely = np.where(bits[:, self._bit_of], concept.observed[1], concept.observed[0])
-            x[own] = np.where(chance_observed[own] < likely, np.float32(1), np.float32(-1))
-        return torch.from_numpy(x), torch.from_numpy(y.astype(np.float32)[:, None])
+            x[own] = np.where(chance_observed[own] < likely, np.int8(1), np.int8(-1))
+        return torch.from_numpy(x), torch.from_numpy(y.astype(np.int8)[:, None])
 
     def _stretches(self, past: int, rounds: int) -> list[tuple[int, slice]]:
         """The segments of the `rounds` rounds after the first `past`, each with its samples."""
