@@ -52,7 +52,7 @@ class Averaging:
         def add(part: slice) -> None:
             vectors.accumulate(total[part], [model[part] for model in models], weights)
 
-        self._workers.map(add, self._workers.parts(len(total), vectors.BLOCK))
+        self._workers.map(add, self._workers.parts(len(total), vectors.SUMMED))
 
 
 def _zeros(models: Sequence[Tensor]) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 __all__ = [
     "BLOCK",
+    "SUMMED",
     "accumulate",
     "first_unsound",
     "is_finite",

@@ -6,10 +6,12 @@ memory. The arithmetic and its order are the simulation's, so are the bits.
 """
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 
+from dynavg.engines.workers import Workers, available_workers
 from dynavg.learning import vectors
 
 __all__ = ["Holding"]
@@ -22,17 +24,23 @@ class Holding:
         self.reference = reference
         self.average: Tensor | None = None
         self.models: dict[int, Tensor] = {}
+        cores = available_workers()
+        pool = ThreadPoolExecutor(cores, "dynavg-mean", torch.set_num_threads, (1,))
+        self._workers = Workers(pool, cores)
 
     def mean(self, ids: Sequence[int], weights: Sequence[float]) -> Tensor:
-        """The weighted mean of these learners' models, in this order."""
+        """The weighted mean of these learners' models, in this order; each core does a part."""
         models = [self.models[id] for id in ids]
         self.average = mean = torch.empty_like(models[0])
-        scratch = torch.empty(min(vectors.BLOCK, len(mean)), dtype=torch.float64)
-        for start in range(0, len(mean), vectors.BLOCK):
-            part = slice(start, min(start + vectors.BLOCK, len(mean)))
-            total = scratch[: part.stop - part.start].zero_()
-            vectors.accumulate(total, [model[part] for model in models], weights)
-            mean[part] = vectors.mean(total, sum(weights), mean.dtype)
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, vectors.BLOCK):
+                block = slice(start, min(start + vectors.BLOCK, part.stop))
+                total = torch.zeros(block.stop - start, dtype=torch.float64)
+                vectors.accumulate(total, [model[block] for model in models], weights)
+                mean[block] = vectors.mean(total, sum(weights), mean.dtype)
+
+        self._workers.map(fill, self._workers.parts(len(mean), vectors.SUMMED))
         return mean
 
     def distance(self, parameters: int) -> float:
