@@ -15,7 +15,7 @@ it was copied from, and reads the other, would not see the change. `at_end` find
 as do the calls that look at memory itself: in the trial the model is then stepped plainly.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -44,21 +44,9 @@ class Fusing(KeyedRandom):
     """Answers the calls in `_ANSWERS`. One per thread."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+        super().__init__(seed, _ANSWERS)
         self.gains = 0
         self._copied: list[tuple[Tensor, int]] = []
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        answer = _ANSWERS.get(func)
-        if answer is None:
-            return super().__torch_function__(func, types, args, kwargs)
-        return answer(self, func, *args, **(kwargs or {}))
 
     def at_end(self) -> None:
         """The step is over: refuse it if something was written where a copy stood for a view."""

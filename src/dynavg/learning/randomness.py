@@ -61,8 +61,12 @@ def keep_mask(
 class KeyedRandom(TorchFunctionMode):
     """Replaces random functions by ones keyed to where `aim` points. One per thread."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(
+        self, seed: int, others: Mapping[Callable[..., Any], Callable[..., Any]] | None = None
+    ) -> None:
+        """`others`: functions that are replaced as well, by the rule of `KEYED`."""
         super().__init__()
+        self._answers = {**KEYED, **(others or {})}
         self.seed = seed
         self.learner = 0
         self.round = 0
@@ -79,10 +83,10 @@ class KeyedRandom(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        keyed = KEYED.get(func)
-        if keyed is None:
+        answer = self._answers.get(func)
+        if answer is None:
             return func(*args, **(kwargs or {}))
-        return keyed(self, func, *args, **(kwargs or {}))
+        return answer(self, func, *args, **(kwargs or {}))
 
     def next_call(self) -> int:
         """The number of the next random call of this learner and round."""
