@@ -107,7 +107,8 @@ def table_of(points: Sequence[Point]) -> Table:
     )
     headings, rows = rows_of(points)
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=bool(place))
+        # On a narrow terminal the widest give way, names and losses: none may vanish.
+        table.add_column(heading, justify="right" if place else "left")
     for row in rows:
         table.add_row(*row)
     return table
