@@ -38,11 +38,12 @@ on the same two cores.
 
 
 def keep(report: Path) -> Path:
-    """Copy a report's numbers and figures."""
+    """Copy a report's numbers and figures; folders are told as where runs lie by default."""
     place = HERE / report.name
     shutil.rmtree(place / "figures", ignore_errors=True)
     place.mkdir(exist_ok=True)
-    shutil.copy(report / "result.json", place)
+    told = (report / "result.json").read_text()
+    (place / "result.json").write_text(told.replace(str(report.parent), "out"))
     shutil.copytree(report / "figures", place / "figures")
     return place
 
